@@ -1,0 +1,63 @@
+"""autograd: a dynamic autograd engine in Python, on NumPy or on any GPU through WebGPU.
+
+>>> import autograd as ag
+>>> x = ag.tensor([1.0, 2.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+tensor([2., 4.])
+"""
+
+from . import ops  # noqa: F401  (registers every op and gives Tensor its methods)
+from . import autograd, op
+from . import webgpu as wgpu
+from .create import (
+    arange,
+    as_tensor,
+    empty,
+    eye,
+    from_numpy,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from .device import Device as device
+from .device import get_default_device, set_default_device
+from .dtypes import (
+    bool_,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    int32,
+    int64,
+    promote_types,
+    result_type,
+    set_default_dtype,
+    uint8,
+)
+from .gradcheck import gradcheck, gradgradcheck
+from .listing import tape  # after this ag.tape is the function; `from autograd.tape import …` still finds the module
+from .mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .random import get_rng_state, manual_seed, rand, rand_like, randint, randn, randn_like, randperm, set_rng_state
+from .tape import backward, grad
+from .tensor import Tensor
+
+__version__ = "0.1.0"
+
+half, double, float, long, int = float16, float64, float32, int64, int32
+globals().update(op.PUBLIC)  # add, matmul, softmax, …: what `make ops` counts as public functions
+bool = bool_
+
+__all__ = [
+    "Tensor", "arange", "as_tensor", "autograd", "backward", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
+    "float16", "float32", "float64", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype", "get_rng_state",
+    "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linspace", "long", "manual_seed",
+    "no_grad", "ones", "ones_like", "promote_types", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "result_type",
+    "set_default_device", "set_default_dtype", "set_grad_enabled", "set_rng_state", "tape", "tensor", "uint8", "wgpu", "zeros", "zeros_like",
+    *op.PUBLIC,
+]  # fmt: skip

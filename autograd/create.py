@@ -1,0 +1,182 @@
+"""Making tensors: from data, filled, counted, random. PyTorch's names and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import dtypes, shapes
+from .device import Device, as_device
+from .tensor import Tensor, rewrap, wrap
+
+_PYTHON_NUMBER = (bool, int, float)
+
+
+def place(array: np.ndarray, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor that owns `array` on the CPU, or an upload of it on wgpu."""
+    where = as_device(device)
+    if where.type != "cpu":
+        from .webgpu import open_device
+
+        array = open_device(where.index).upload(array)
+    t = wrap(array)
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A new leaf with a copy of `data`: numbers, nested sequences, a NumPy array or a Tensor.
+
+    Python floats become the default dtype, integers int64; NumPy arrays keep their type. TypeError for what is
+    not numeric, ValueError for ragged sequences.
+    """
+    if isinstance(data, Tensor):
+        if device is None:
+            device = data.device
+        data = data._host()
+    array = _as_array(data)
+    if dtype is None:
+        kept = isinstance(data, np.ndarray | np.generic)
+        wanted = dtypes.of_array(array).numpy if kept else _python_dtype(array)
+    else:
+        wanted = dtypes.as_dtype(dtype).numpy
+    with np.errstate(all="ignore"):
+        array = np.array(array, dtype=wanted, order="C", copy=True)
+    return place(array, device, requires_grad)
+
+
+def _as_array(data: Any) -> np.ndarray:
+    if isinstance(data, np.ndarray | np.generic | bool | int | float):
+        return np.asarray(data)
+    if isinstance(data, Sequence):
+        data = [x._host() if isinstance(x, Tensor) else _as_array(x) if isinstance(x, list | tuple) else x for x in data]
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise ValueError(f"[tensor] the sequences must have equal lengths: {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"[tensor] numbers, sequences of numbers, arrays and tensors become tensors; got {type(data).__name__}")
+    return array
+
+
+def _python_dtype(array: np.ndarray) -> np.dtype:
+    if array.dtype.kind == "f":
+        return dtypes.get_default_dtype().numpy
+    if array.size == 0 and array.dtype == np.float64:
+        return dtypes.get_default_dtype().numpy
+    return np.dtype(bool) if array.dtype.kind == "b" else np.dtype(np.int64)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, without a copy where that is possible."""
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device)
+    if isinstance(data, np.ndarray) and dtype is None and as_device(device).type == "cpu":
+        return from_numpy(data)
+    return tensor(data, dtype, device)
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A CPU tensor that shares the array's memory. TypeError for a dtype the engine does not have."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"[from_numpy] expected a numpy.ndarray; got {type(array).__name__}")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    dtypes.of_array(array, "from_numpy")
+    return wrap(array.view(np.ndarray) if type(array) is not np.ndarray else array)
+
+
+def full(size: Any, fill_value: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of shape `size` filled with a number (whose kind decides the dtype when none is given)."""
+    shape = shapes.shape_args((size,), "full")
+    if any(n < 0 for n in shape):
+        raise ValueError(f"[full] sizes must not be negative; got {shape}")
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.scalar_dtype(fill_value)
+    where = as_device(device)
+    if where.type == "cpu":
+        with np.errstate(all="ignore"):
+            return place(np.full(shape, fill_value, d.numpy), where, requires_grad)
+    from .webgpu import open_device
+
+    t = wrap(open_device(where.index).full(shape, fill_value, d.numpy))
+    t.requires_grad = requires_grad
+    return t
+
+
+def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros: zeros(2, 3) or zeros((2, 3))."""
+    shape = shapes.shape_args(size, "zeros")
+    return full(shape, 0, dtype or dtypes.get_default_dtype(), device, requires_grad)
+
+
+def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones: ones(2, 3) or ones((2, 3))."""
+    shape = shapes.shape_args(size, "ones")
+    return full(shape, 1, dtype or dtypes.get_default_dtype(), device, requires_grad)
+
+
+def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor whose values do not matter yet (zeros here: nothing is left to chance)."""
+    return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def full_like(x: Tensor, fill_value: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """`fill_value` in x's shape, dtype and device."""
+    return full(x.shape, fill_value, dtype or x.dtype, device or x.device, requires_grad)
+
+
+def zeros_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros in x's shape, dtype and device."""
+    return full_like(x, 0, dtype, device, requires_grad)
+
+
+def ones_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones in x's shape, dtype and device."""
+    return full_like(x, 1, dtype, device, requires_grad)
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, device: Any = None,
+           requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """start, start + step, … below `end`; arange(n) counts from 0. int64 for integers, else the default dtype."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
+    if step == 0 or (end - start) * step < 0:
+        raise ValueError(f"[arange] step must lead from start to end; got start={start}, end={end}, step={step}")
+    whole = all(isinstance(x, int | np.integer) for x in (start, end, step))
+    d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64 if whole else dtypes.get_default_dtype()
+    return place(np.arange(start, end, step).astype(d.numpy), device, requires_grad)
+
+
+def linspace(start: float, end: float, steps: int, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`steps` numbers evenly from start to end, both included."""
+    d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
+    return place(np.linspace(start, end, steps).astype(d.numpy), device, requires_grad)
+
+
+def eye(n: int, m: int | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """The identity matrix, n by m (n by n)."""
+    d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
+    return place(np.eye(n, m, dtype=d.numpy), device, requires_grad)
+
+
+def move(x: Tensor, device: Device) -> Tensor:
+    """x on `device`, without history; x itself where it is there already."""
+    if x.device == device:
+        return x
+    return place(np.ascontiguousarray(x._host()).reshape(x.shape), device)
+
+
+def rebuild(kind: type, array: np.ndarray, device: str, requires_grad: bool) -> Tensor:
+    """Undo pickling."""
+    t = place(array, device)
+    twin = rewrap(t.data, [0])
+    twin.__class__ = kind
+    twin._requires_grad = requires_grad
+    return twin

@@ -1,0 +1,340 @@
+"""Module: parameters, buffers and submodules, found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from .. import dtypes
+from ..device import as_device
+from ..tensor import RemovableHandle, Tensor
+from .parameter import Parameter
+from .state import load_state_dict, named_state
+
+
+class Module:
+    """Base of all layers: assign Parameters and Modules as attributes, write forward(), call the object.
+
+    Attributes that are Parameters, Modules or registered buffers are kept in tables of their own, so that
+    parameters(), state_dict() and to() find them at any depth.
+    """
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+
+    def __init__(self) -> None:
+        put = super().__setattr__
+        put("training", True)
+        put("_parameters", {})
+        put("_buffers", {})
+        put("_modules", {})
+        put("_transient", set())  # names of buffers that state_dict leaves out
+        put("_pre_hooks", [])
+        put("_hooks", [])
+
+    # -- calling ------------------------------------------------------------------------------------
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What calling the module does; every subclass writes its own."""
+        raise NotImplementedError(f"[Module] {type(self).__name__} has no forward()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._hooks and not self._pre_hooks:
+            return self.forward(*args, **kwargs)
+        for hook, with_kwargs in tuple(self._pre_hooks):
+            changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+            if changed is not None and with_kwargs:
+                args, kwargs = changed
+            elif changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        output = self.forward(*args, **kwargs)
+        for hook, with_kwargs in tuple(self._hooks):
+            changed = hook(self, args, kwargs, output) if with_kwargs else hook(self, args, output)
+            output = output if changed is None else changed
+        return output
+
+    def register_forward_pre_hook(self, hook: Callable, *, with_kwargs: bool = False) -> RemovableHandle:
+        """Call hook(module, args) before forward; what it returns replaces args.
+
+        with_kwargs: hook(module, args, kwargs), which returns None or (args, kwargs).
+        """
+        return _add_hook(self._pre_hooks, hook, with_kwargs)
+
+    def register_forward_hook(self, hook: Callable, *, with_kwargs: bool = False) -> RemovableHandle:
+        """Call hook(module, args, output) after forward; what it returns replaces output.
+
+        with_kwargs: hook(module, args, kwargs, output).
+        """
+        return _add_hook(self._hooks, hook, with_kwargs)
+
+    # -- attributes ---------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        for table in ("_parameters", "_buffers", "_modules"):
+            found = self.__dict__.get(table, ())
+            if name in found:
+                return found[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        tables = self.__dict__
+        if "_modules" not in tables:
+            raise AttributeError(f"[Module] call super().__init__() before assigning {name!r} in {type(self).__name__}")
+        kind = "_parameters" if isinstance(value, Parameter) else "_modules" if isinstance(value, Module) else None
+        if kind is None:
+            for table, what in (("_parameters", "a Parameter"), ("_buffers", "a Tensor"), ("_modules", "a Module")):
+                if name in tables[table]:
+                    if value is not None and not (table == "_buffers" and isinstance(value, Tensor)):
+                        raise TypeError(f"[Module] {name!r} must stay {what} or None; got {type(value).__name__}")
+                    tables[table][name] = value
+                    return
+            super().__setattr__(name, value)
+            return
+        _free_name(self, name, kind)
+        tables[kind][name] = value
+
+    def __delattr__(self, name: str) -> None:
+        for table in (self._parameters, self._buffers, self._modules):
+            if name in table:
+                del table[name]
+                self._transient.discard(name)
+                return
+        super().__delattr__(name)
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *self._parameters, *self._buffers, *self._modules]
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Enter a parameter (None: a place that stays empty) under `name`."""
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(f"[register_parameter] expected a Parameter or None for {name!r}; got {type(param).__name__}")
+        _check_name(self, name, self._parameters, "register_parameter")
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Enter a tensor that is state but not trained; state_dict() leaves it out unless `persistent`."""
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"[register_buffer] expected a Tensor or None for {name!r}; got {type(tensor).__name__}")
+        _check_name(self, name, self._buffers, "register_buffer")
+        self._buffers[name] = tensor
+        (self._transient.discard if persistent else self._transient.add)(name)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Enter a submodule under `name`, which need not be an identifier."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"[register_module] expected a Module or None for {name!r}; got {type(module).__name__}")
+        _check_name(self, name, self._modules, "register_module")
+        self._modules[name] = module
+
+    add_module = register_module
+
+    # -- walking ------------------------------------------------------------------------------------
+
+    def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """(name, module) for this module and all below it, parents first; one that appears twice is given once."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it."""
+        return (m for _, m in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """(name, module) for the modules directly below this one."""
+        seen: set = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly below this one."""
+        return (m for _, m in self.named_children())
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """(name, parameter); a parameter that is used twice is given once, under its first name."""
+        return _named_entries(self, "_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, each once: what an optimizer takes."""
+        return (p for _, p in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """(name, buffer), each once."""
+        return _named_entries(self, "_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers, each once."""
+        return (b for _, b in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a dotted name; "" is this one. AttributeError when there is none."""
+        module: Any = self
+        for part in target.split(".") if target else ():
+            module = module._modules.get(part)
+            if module is None:
+                raise AttributeError(f"[get_submodule] {type(self).__name__} has no module {target!r}: {part!r} is missing")
+        return module
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a dotted name. AttributeError when there is none."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._parameters.get(name)
+        if found is None:
+            raise AttributeError(f"[get_parameter] {type(self).__name__} has no parameter {target!r}")
+        return found
+
+    # -- state --------------------------------------------------------------------------------------
+
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+        """Parameters and persistent buffers by dotted name: the same memory, detached unless keep_vars."""
+        return {prefix + k: t if keep_vars else t.detach() for k, t in named_state(self)}
+
+    def load_state_dict(self, state_dict: dict, strict: bool = True) -> Any:
+        """Copy values in, cast and moved as needed. Returns (missing_keys, unexpected_keys).
+
+        RuntimeError that lists missing, unexpected (unless not `strict`) and wrongly shaped entries; nothing is
+        changed then.
+        """
+        return load_state_dict(self, state_dict, strict)
+
+    def train(self, mode: bool = True) -> Module:
+        """Set training mode, at any depth: what Dropout and its like look at."""
+        if not isinstance(mode, bool):
+            raise TypeError(f"[train] the mode is True or False; got {type(mode).__name__}")
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Module:
+        """train(False)."""
+        return self.train(False)
+
+    def apply(self, fn: Callable) -> Module:
+        """Call fn(module) on everything below, then on this module."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """Set requires_grad of all parameters."""
+        for p in self.parameters():
+            p.requires_grad = requires_grad
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for p in self.parameters():
+            if p.grad is not None:
+                p.grad = None if set_to_none else p.grad.zeros_like()
+
+    def to(self, *args: Any, device: Any = None, dtype: Any = None) -> Module:
+        """Move and cast in place: to("wgpu"), to(ag.float16), to(device, dtype), to(other_tensor).
+
+        The parameters stay the same objects, so an optimizer keeps them. Integer and bool buffers are moved only.
+        """
+        for a in args:
+            if isinstance(a, Tensor):
+                device, dtype = a.device, a.dtype
+            elif isinstance(a, dtypes.DType):
+                dtype = a
+            else:
+                device = a
+        dtype = None if dtype is None else dtypes.as_dtype(dtype)
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"[Module.to] a module's dtype is a floating point type; got {dtype}")
+        where = None if device is None else as_device(device)
+        return _convert(self, lambda t: t.to(dtype=dtype if t.dtype.is_floating_point else None, device=where))
+
+    def half(self) -> Module:
+        """to(float16)."""
+        return self.to(dtypes.float16)
+
+    def float(self) -> Module:
+        """to(float32)."""
+        return self.to(dtypes.float32)
+
+    def double(self) -> Module:
+        """to(float64)."""
+        return self.to(dtypes.float64)
+
+    def cpu(self) -> Module:
+        """to("cpu")."""
+        return self.to("cpu")
+
+    def wgpu(self, index: int = 0) -> Module:
+        """to(f"wgpu:{index}")."""
+        return self.to(f"wgpu:{index}")
+
+    # -- showing ------------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """What stands between the parentheses of repr(): the constructor's arguments."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra, name = self.extra_repr(), type(self).__name__
+        if not self._modules:
+            return f"{name}({extra})"
+        rows = [*extra.split("\n")] if extra else []
+        rows += [f"({key}): " + repr(m).replace("\n", "\n  ") for key, m in self._modules.items()]
+        return f"{name}(\n  " + "\n  ".join(rows) + "\n)"
+
+
+def _add_hook(hooks: list, hook: Callable, with_kwargs: bool) -> RemovableHandle:
+    entry = (hook, with_kwargs)
+    hooks.append(entry)
+    return RemovableHandle(hooks, entry)  # type: ignore[arg-type]
+
+
+def _check_name(module: Module, name: str, table: dict, where: str) -> None:
+    if not isinstance(name, str) or not name or "." in name:
+        raise KeyError(f"[{where}] a name is a non-empty string without dots; got {name!r}")
+    if hasattr(module, name) and name not in table:
+        raise KeyError(f"[{where}] {type(module).__name__} already has an attribute {name!r}")
+
+
+def _free_name(module: Module, name: str, kept: str) -> None:
+    """Take `name` out of every other table: an attribute is one thing at a time."""
+    module.__dict__.pop(name, None)
+    for table in ("_parameters", "_buffers", "_modules"):
+        if table != kept:
+            module.__dict__[table].pop(name, None)
+
+
+def _named_entries(module: Module, table: str, prefix: str, recurse: bool, once: bool) -> Iterator:
+    seen: set = set()
+    pairs = module.named_modules(prefix=prefix, remove_duplicate=once) if recurse else iter([(prefix, module)])
+    for path, owner in pairs:
+        for name, t in getattr(owner, table).items():
+            if t is None or t in seen:
+                continue
+            if once:
+                seen.add(t)
+            yield (f"{path}.{name}" if path else name), t
+
+
+def _convert(root: Module, change: Callable) -> Module:
+    """Put change(t) in the place of every parameter's memory, its gradient's, and every buffer."""
+    for p in root.parameters():
+        for t in (p, p.grad):
+            new = None if t is None else change(t.detach())
+            if t is not None and new is not None and new.data is not t.data:
+                t.data, t.version, t.views = new.data, [t.version[0] + 1], None
+    twins: dict[Tensor, Tensor] = {}  # a buffer with two names stays one tensor
+    for module in root.modules():
+        for name, b in module._buffers.items():
+            if b is not None:
+                new = twins[b] if b in twins else change(b.detach())
+                twins[b] = module._buffers[name] = b if new.data is b.data else new
+    return root

@@ -1,0 +1,283 @@
+"""What an operation is, and the one way to run it: choose the device, compute, record.
+
+`python -m autograd.op` prints every op with its kernels and gradients (`make ops`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from . import dtypes, shapes
+from .mode import state
+from .tape import make_node, make_pick
+from .tensor import Tensor, rewrap, track_view, wrap
+
+REGISTRY: dict[str, type[Op]] = {}
+
+# Ops that run on the host on purpose although their tensors are on the GPU: name -> why.
+HOST_OPS: dict[str, str] = {}
+
+NO_ATTRS: dict = {}
+_OPERAND = (Tensor, bool, int, float, np.number, np.bool_)
+
+
+class Op:
+    """An operation: its NumPy function, its kernel's launcher, its gradient formula. Subclasses hold no state.
+
+    numpy: f(*arrays, **attrs) -> array, or a tuple when outputs > 1
+    wgpu: a launcher with the same signature on webgpu Arrays, or None: not on the GPU, and calling it says so
+    saves: which inputs the formula needs: for each input, the inputs whose gradients need it
+    keeps: whether the formula needs the outputs
+    backward: (ctx, dy) -> the gradient of each input, written in Tensor operations, so that it can be differentiated
+    fused_backward: the same numbers faster, used when nobody asked for a graph of the gradient (default: backward)
+    """
+
+    name = ""
+    numpy: Callable
+    wgpu: Callable | None = None
+    saves: tuple[tuple[int, ...], ...] = ()
+    keeps = False
+    outputs = 1
+    view = False
+    differentiable = True
+    has_fused = False
+    rewrap = staticmethod(rewrap)
+    backward: Callable
+    fused_backward: Callable
+
+    @classmethod
+    def fit(cls, g: Tensor, shape: tuple) -> Tensor:
+        """Sum a gradient back to the shape of an input that was broadcast."""
+        if not shapes.expandable(shape, g.shape):
+            raise RuntimeError(f"[{cls.name}] its gradient formula gave shape {g.shape} for an input of shape {shape}")
+        return g.sum_to(shape)
+
+
+def register(cls: type[Op]) -> type[Op]:
+    """Class decorator: name the op after its class (LogSoftmax -> log_softmax) and enter it in the registry."""
+    cls.name = cls.__dict__.get("name") or re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+    if cls.name in REGISTRY:
+        raise ValueError(f"op {cls.name} is registered twice")
+    cls.has_fused = hasattr(cls, "fused_backward")
+    if cls.differentiable and not cls.has_fused:
+        cls.fused_backward = cls.backward
+    REGISTRY[cls.name] = cls
+    return cls
+
+
+def public(function: Callable, name: str | None = None, method: bool = True) -> Callable:
+    """Make a function public as ag.<name> and, with `method`, as Tensor.<name>."""
+    name = name or function.__name__
+    PUBLIC[name] = function
+    if method:
+        setattr(Tensor, name, function)
+    return function
+
+
+PUBLIC: dict[str, Callable] = {}
+
+
+def apply(op: type[Op], *inputs: Any, **attrs: Any) -> Any:
+    """Run `op` on tensors (and plain numbers, or None), record it when a gradient may be asked for.
+
+    Returns a Tensor, or a tuple of them for an op with several outputs. RuntimeError for tensors on different
+    devices, NotImplementedError for an op without a kernel, ValueError for shapes that do not fit.
+    """
+    arrays: list = []
+    first = gpu = None
+    tracked = False
+    for x in inputs:
+        if not isinstance(x, Tensor):
+            arrays.append(x)
+            continue
+        data = x.data
+        arrays.append(data)
+        where = None if data.__class__ is ndarray else data.gpu
+        if first is None:
+            first, gpu = x, where
+        elif where is not gpu:
+            raise _mixed(op, inputs)
+        tracked = tracked or x._requires_grad
+    if gpu is not None:
+        out = _launch(op, arrays, attrs)
+    elif op.view:  # strides only: no arithmetic that could warn
+        out = op.numpy(*arrays, **attrs)
+    else:
+        out = _compute(op, arrays, attrs)
+    if op.outputs > 1:
+        results = tuple([wrap(o) for o in out])
+        if tracked and op.differentiable and state.enabled:
+            record(op, inputs, attrs, results)
+        return results
+    y = wrap(out)
+    if op.view:
+        track_view(y, first, op, attrs)
+    if tracked and op.differentiable and state.enabled:
+        record(op, inputs, attrs, (y,))
+    return y
+
+
+def _launch(op: type[Op], arrays: list, attrs: dict) -> Any:
+    if op.wgpu is None:
+        raise NotImplementedError(f'[{op.name}] has no WGSL kernel; move its inputs with .to("cpu"). `make ops` lists what is there')
+    return op.wgpu(*arrays, **attrs)
+
+
+def _compute(op: type[Op], arrays: list, attrs: dict) -> Any:
+    try:
+        return state.run(op.numpy, *arrays, **attrs)
+    except ValueError as error:  # in the op's name
+        sizes = " and ".join(str(a.shape) for a in arrays if a.__class__ is ndarray)
+        raise ValueError(f"[{op.name}] {error}; got shapes {sizes}") from None
+
+
+def _mixed(op: type[Op], inputs: tuple) -> RuntimeError:
+    named = ", ".join(dict.fromkeys(str(x.device) for x in inputs if isinstance(x, Tensor)))
+    return RuntimeError(f"[{op.name}] all tensors must be on one device; got {named}. Move them with .to(device)")
+
+
+def record(op: type[Op], inputs: tuple, attrs: dict, results: tuple) -> None:
+    """Put the op on the tape: tie its outputs to a new Node that keeps what the formula needs."""
+    edges = tuple([(x.node or x) if isinstance(x, Tensor) and x._requires_grad else None for x in inputs])
+    data = results[0].data
+    node = make_node(op, edges, attrs, data)
+    if data.__class__ is not ndarray:
+        node.gpu = data.gpu
+    if op.saves:
+        needed = [any([edges[j] is not None for j in users]) for users in op.saves]
+        needed += needed[-1:] * (len(inputs) - len(needed))  # the last entry speaks for all that follow
+        node.saved = tuple([x if keep else None for x, keep in zip(inputs, needed, strict=True)])
+        node.versions = tuple([x.version[0] if isinstance(x, Tensor) else None for x in node.saved])
+    if op.keeps:
+        node.kept = tuple([(r.data, r.version, r.version[0]) for r in results])
+    for i, r in enumerate(results):
+        if r.data.dtype.kind == "f":
+            r.node = node if op.outputs == 1 else make_pick(node, i, r.data)
+            r._requires_grad = True
+
+
+def unary(op: type[Op], floating: bool = True) -> Callable:
+    """The function x -> op(x), on a short path for floating point tensors on the CPU.
+
+    floating: integers are converted to the default dtype first, as PyTorch does for mathematical functions.
+    """
+    compute_numpy, keeps, saves, recorded = op.numpy, op.keeps, bool(op.saves), op.differentiable
+
+    def function(x: Tensor) -> Tensor:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"[{op.name}] expected a Tensor; got {type(x).__name__}")
+        data = x.data
+        if data.__class__ is not ndarray or data.dtype.kind != "f":
+            if floating and data.dtype.kind != "f":
+                x = x.to(dtypes.get_default_dtype())
+            return apply(op, x)
+        y = wrap(state.run(compute_numpy, data))
+        if recorded and x._requires_grad and state.enabled:
+            y.node = node = make_node(op, (x.node or x,), NO_ATTRS, y.data)
+            y._requires_grad = True
+            if saves:
+                node.saved, node.versions = (x,), (x.version[0],)
+            if keeps:
+                node.kept = ((y.data, y.version, 0),)
+        return y
+
+    return _named(function, op)
+
+
+def binary(op: type[Op], check: Callable | None = None) -> Callable:
+    """The function (a, b) -> op(a, b) with broadcasting and promotion, on a short path for equal dtypes on the CPU.
+
+    `check(op, a, b)` may return other operands before they are promoted (integer division becomes floating point).
+    function.operator answers NotImplemented to foreign operands, as Python's operators must; function itself raises.
+    """
+    compute_numpy, recorded = op.numpy, op.differentiable
+    crosswise, saves = op.saves == ((1,), (0,)), bool(op.saves or op.keeps)
+
+    def build(strict: bool) -> Callable:
+        def function(a: Any, b: Any) -> Tensor:
+            if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+                return _general(op, a, b, check, strict)
+            x, y = a.data, b.data
+            if not (x.__class__ is ndarray and y.__class__ is ndarray and x.dtype is y.dtype and (check is None or x.dtype.kind == "f")):
+                return _general(op, a, b, check, strict)
+            try:
+                out = wrap(state.run(compute_numpy, x, y))
+            except ValueError:
+                shapes.broadcast((x.shape, y.shape), op.name)
+                raise
+            if recorded and (a._requires_grad or b._requires_grad) and state.enabled:
+                if saves and not crosswise:
+                    record(op, (a, b), {}, (out,))
+                    return out
+                edge_a = (a.node or a) if a._requires_grad else None
+                edge_b = (b.node or b) if b._requires_grad else None
+                out.node = node = make_node(op, (edge_a, edge_b), NO_ATTRS, out.data)
+                out._requires_grad = True
+                if crosswise:  # the short form of what record() does for saves == ((1,), (0,))
+                    keep_a, keep_b = edge_b is not None, edge_a is not None
+                    node.saved = (a if keep_a else None, b if keep_b else None)
+                    node.versions = (a.version[0] if keep_a else None, b.version[0] if keep_b else None)
+            return out
+
+        return _named(function, op)
+
+    function = build(True)
+    function.operator = build(False)  # type: ignore[attr-defined]
+    return function
+
+
+def _general(op: type[Op], a: Any, b: Any, check: Callable | None, strict: bool) -> Tensor:
+    """Any two operands: promote them, check their shapes, run."""
+    for x in (a, b):
+        if not isinstance(x, _OPERAND):
+            if strict:
+                raise TypeError(f"[{op.name}] operands are tensors and numbers; got {type(x).__name__}")
+            return NotImplemented
+    if not (isinstance(a, Tensor) or isinstance(b, Tensor)):
+        raise TypeError(f"[{op.name}] at least one operand must be a Tensor; got two numbers")
+    a, b = (x.item() if isinstance(x, np.generic) else x for x in (a, b))
+    if check is not None:
+        a, b = check(op, a, b)
+    a, b = promoted(a, b)
+    if isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape != b.shape:
+        shapes.broadcast((a.shape, b.shape), op.name)
+    return apply(op, a, b)
+
+
+def promoted(*operands: Any) -> tuple:
+    """The operands in their common dtype: tensors cast, numbers made numbers of that kind."""
+    dtype = dtypes.promote([dtypes._weighted(x) for x in operands])
+    kind = (bool, int, float)[dtype.rank]
+    return tuple(x.to(dtype) if isinstance(x, Tensor) else kind(x) for x in operands)
+
+
+def _named(function: Callable, op: type[Op]) -> Callable:
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = op.__doc__
+    return function
+
+
+def coverage() -> str:
+    """The registry as a table: op, kinds of kernel, kinds of gradient."""
+    rows = [("op", "cpu", "wgpu", "gradient")]
+    for name, op in sorted(REGISTRY.items()):
+        gpu = "kernel" if op.wgpu else f"host: {HOST_OPS[name]}" if name in HOST_OPS else "missing"
+        if op.view:
+            gpu = "view"
+        gradient = "-" if not op.differentiable else "fused + formula" if op.has_fused else "formula"
+        rows.append((name, "numpy", gpu, gradient))
+    widths = [max(len(r[i]) for r in rows) for i in range(4)]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+    missing = sum(r[2] == "missing" for r in rows)
+    return "\n".join([*lines, f"{len(REGISTRY)} primitives, {len(PUBLIC)} public functions, {missing} without a kernel"])
+
+
+if __name__ == "__main__":
+    import autograd
+
+    print(autograd.op.coverage())

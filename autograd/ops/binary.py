@@ -1,0 +1,313 @@
+"""Elementwise functions of two tensors, with broadcasting and PyTorch's dtype promotion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..op import Op, binary, public, register
+from ..tape import Node
+from ..tensor import Tensor
+from ..webgpu.launch import Binary
+
+
+@register
+class Add(Op):
+    """y = a + b
+    da = dy; db = dy
+    """
+
+    numpy = staticmethod(np.add)
+    wgpu = Binary("add")
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        return dy, dy
+
+
+@register
+class Sub(Op):
+    """y = a - b
+    da = dy; db = -dy
+    """
+
+    numpy = staticmethod(np.subtract)
+    wgpu = Binary("sub")
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        return dy, -dy if ctx.needs(1) else None
+
+
+@register
+class Mul(Op):
+    """y = a * b
+    da = dy * b; db = dy * a
+    """
+
+    numpy = staticmethod(np.multiply)
+    wgpu = Binary("mul")
+    saves = ((1,), (0,))
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        a, b = ctx.saved_inputs()
+        return None if b is None else dy * b, None if a is None else dy * a
+
+
+@register
+class Div(Op):
+    """y = a / b
+    da = dy / b; db = -dy * y / b
+    """
+
+    numpy = staticmethod(np.divide)
+    wgpu = Binary("div")
+    saves = ((1,), (0, 1))
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        a, b = ctx.saved_inputs()
+        da = dy / b
+        return da, None if not ctx.needs(1) else -da * (a / b)
+
+
+@register
+class Pow(Op):
+    """y = a ^ b
+    da = dy * b * a^(b-1), 0 where b = 0; db = dy * y * log(a), 0 where a = 0 <= b
+    """
+
+    numpy = staticmethod(np.power)
+    wgpu = Binary("pow")
+    saves = ((0, 1), (0, 1))
+    keeps = True
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        a, b = ctx.saved_inputs()
+        da = db = None
+        if ctx.needs(0):
+            da = _pow_base_gradient(dy, a, b)
+        if ctx.needs(1):
+            (y,) = ctx.saved_outputs()
+            log_a = a.log() if isinstance(a, Tensor) else dy.full_like(a).log()
+            flat = (b >= 0) & (a == 0) if isinstance(a, Tensor) or a == 0 else None
+            db = dy * (y * log_a)
+            db = db if flat is None else db.masked_fill(flat, 0)
+        return da, db
+
+
+def _pow_base_gradient(dy: Tensor, a: Any, b: Any) -> Tensor:
+    if not isinstance(b, Tensor):
+        if b == 0:
+            return dy.zeros_like()
+        return dy * (a * 2) if b == 2 else dy * (a ** (b - 1) * b)
+    return dy * (b * a ** (b - 1)).masked_fill(b == 0, 0)
+
+
+class _Extreme(Op):
+    """The larger or smaller of two; a tie's gradient is halved."""
+
+    saves = ((0, 1), (0, 1))
+    loses: Callable
+
+    @classmethod
+    def backward(cls, ctx: Node, dy: Tensor) -> tuple:
+        a, b = ctx.saved_inputs()
+        share = (dy * 0.5).where(a == b, dy)
+        da = share.masked_fill(cls.loses(a, b), 0) if ctx.needs(0) else None
+        return da, share.masked_fill(cls.loses(b, a), 0) if ctx.needs(1) else None
+
+
+@register
+class Maximum(_Extreme):
+    """y = max(a, b), NaN kept
+    da = dy where a > b, dy / 2 where a = b; db likewise
+    """
+
+    numpy = staticmethod(np.maximum)
+    wgpu = Binary("maximum")
+    loses = staticmethod(lambda a, b: a < b)
+
+
+@register
+class Minimum(_Extreme):
+    """y = min(a, b), NaN kept
+    da = dy where a < b, dy / 2 where a = b; db likewise
+    """
+
+    numpy = staticmethod(np.minimum)
+    wgpu = Binary("minimum")
+    loses = staticmethod(lambda a, b: a > b)
+
+
+@register
+class Atan2(Op):
+    """y = the angle of the point (b, a)
+    da = dy * b / (a^2 + b^2); db = -dy * a / (a^2 + b^2)
+    """
+
+    numpy = staticmethod(np.arctan2)
+    wgpu = Binary("atan2")
+    saves = ((0, 1), (0, 1))
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        a, b = ctx.saved_inputs()
+        scaled = dy / (a * a + b * b)
+        return scaled * b, -scaled * a
+
+
+@register
+class Remainder(Op):
+    """y = a - b * floor(a / b), of the sign of b
+    da = dy; db = -dy * floor(a / b)
+    """
+
+    numpy = staticmethod(np.remainder)
+    wgpu = Binary("remainder")
+    saves = ((1,), (1,))
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        a, b = ctx.saved_inputs()
+        return dy, -dy * (a / b).floor() if ctx.needs(1) else None
+
+
+@register
+class FloorDivide(Op):
+    """y = floor(a / b)
+    da = 0; db = 0
+    """
+
+    numpy = staticmethod(np.floor_divide)
+    wgpu = Binary("floor_divide")
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        return dy.zeros_like(), dy.zeros_like()
+
+
+def _comparison(name: str, numpy: Callable, text: str) -> Callable:
+    """An op that compares and so has no gradient."""
+    doc = f"y = {text}\nno gradient\n"
+    body = {"__doc__": doc, "numpy": staticmethod(numpy), "wgpu": Binary(name, out="bool"), "differentiable": False}
+    return public(binary(register(type(name.title().replace("_", ""), (Op,), body))), name)
+
+
+eq = _comparison("eq", np.equal, "a == b")
+ne = _comparison("ne", np.not_equal, "a != b")
+lt = _comparison("lt", np.less, "a < b")
+le = _comparison("le", np.less_equal, "a <= b")
+gt = _comparison("gt", np.greater, "a > b")
+ge = _comparison("ge", np.greater_equal, "a >= b")
+logical_and = _comparison("logical_and", np.logical_and, "a and b")
+logical_or = _comparison("logical_or", np.logical_or, "a or b")
+logical_xor = _comparison("logical_xor", np.logical_xor, "exactly one of a and b")
+
+
+def _bitwise(name: str, numpy: Callable, sign: str) -> Callable:
+    """A bitwise op, of integers and booleans."""
+    body = {"__doc__": f"y = a {sign} b\nno gradient\n", "numpy": staticmethod(numpy), "wgpu": Binary(name)}
+    op = register(type(name.title().replace("_", ""), (Op,), {**body, "differentiable": False}))
+    return public(binary(op, _whole_numbers), name)
+
+
+def _whole_numbers(op: type[Op], a: Any, b: Any) -> tuple:
+    for x in (a, b):
+        if isinstance(x, float) or (isinstance(x, Tensor) and x.dtype.is_floating_point):
+            kind = x.dtype if isinstance(x, Tensor) else "a float"
+            raise TypeError(f"[{op.name}] works on integers and booleans; got {kind}")
+    return a, b
+
+
+bitwise_and = _bitwise("bitwise_and", np.bitwise_and, "&")
+bitwise_or = _bitwise("bitwise_or", np.bitwise_or, "|")
+bitwise_xor = _bitwise("bitwise_xor", np.bitwise_xor, "^")
+
+
+def _floating(op: type[Op], a: Any, b: Any) -> tuple:
+    """True division and angles of integers are floating point."""
+    if dtypes.result_type(a, b).is_floating_point:
+        return a, b
+    d = dtypes.get_default_dtype()
+    return tuple(x.to(d) if isinstance(x, Tensor) else float(x) for x in (a, b))
+
+
+def _no_bools(op: type[Op], a: Any, b: Any) -> tuple:
+    if dtypes.result_type(a, b) is dtypes.bool_:
+        raise TypeError(f"[{op.name}] booleans cannot be subtracted; use ^ or logical_not")
+    return a, b
+
+
+def _no_zero_divisor(op: type[Op], a: Any, b: Any) -> tuple:
+    if not dtypes.result_type(a, b).is_floating_point:
+        zero = not b if not isinstance(b, Tensor) else (b.device.type == "cpu" and not b.data.all())
+        if zero:
+            raise ZeroDivisionError(f"[{op.name}] an integer cannot be divided by zero")
+    return a, b
+
+
+def _real_power(op: type[Op], a: Any, b: Any) -> tuple:
+    if not dtypes.result_type(a, b).is_floating_point and not isinstance(b, Tensor) and b < 0:
+        raise ValueError("[pow] integers to negative integer powers are not integers; convert to floating point first")
+    return a, b
+
+
+_add, _sub, mul = binary(Add), binary(Sub, _no_bools), public(binary(Mul))
+_div, pow = binary(Div, _floating), public(binary(Pow, _real_power))
+maximum, minimum = public(binary(Maximum)), public(binary(Minimum))
+atan2 = public(binary(Atan2, _floating))
+remainder, floor_divide = public(binary(Remainder, _no_zero_divisor)), public(binary(FloorDivide, _no_zero_divisor))
+
+
+def add(a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+    """y = a + alpha * b"""
+    return _add(a, b) if alpha == 1 else _add(a, b * alpha)
+
+
+def sub(a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+    """y = a - alpha * b"""
+    return _sub(a, b) if alpha == 1 else _sub(a, b * alpha)
+
+
+def div(a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """y = a / b; rounded with rounding_mode "floor" or "trunc"."""
+    if rounding_mode is None:
+        return _div(a, b)
+    if rounding_mode == "floor":
+        return floor_divide(a, b)
+    if rounding_mode == "trunc":
+        whole = not dtypes.result_type(a, b).is_floating_point
+        y = _div(a, b).trunc()
+        return y.to(dtypes.result_type(a, b)) if whole else y
+    raise ValueError(f'[div] rounding_mode is None, "floor" or "trunc"; got {rounding_mode!r}')
+
+
+for _function, _names in ((add, ("add",)), (sub, ("sub", "subtract")), (div, ("div", "divide", "true_divide"))):
+    for _name in _names:
+        public(_function, _name)
+public(mul, "multiply")
+
+
+def _swapped(function: Callable) -> Callable:
+    return lambda a, b: function(b, a)
+
+
+def operator(function: Callable) -> Callable:
+    """The form of a binary function that answers NotImplemented to what it does not know."""
+    return function.operator  # type: ignore[attr-defined]
+
+
+for _name, _function in {
+    "add": _add, "sub": _sub, "mul": mul, "truediv": _div, "pow": pow, "floordiv": floor_divide, "mod": remainder,
+    "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor,
+}.items():  # fmt: skip
+    setattr(Tensor, f"__{_name}__", operator(_function))
+    setattr(Tensor, f"__r{_name}__", _swapped(operator(_function)))
+for _name, _function in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
+    setattr(Tensor, f"__{_name}__", operator(_function))

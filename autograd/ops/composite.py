@@ -1,0 +1,125 @@
+"""Functions made of the primitives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import create
+from ..op import public
+from ..tensor import Tensor
+
+
+def square(x: Tensor) -> Tensor:
+    """x * x"""
+    return x * x
+
+
+def exp2(x: Tensor) -> Tensor:
+    """2 ^ x"""
+    return (x * math.log(2)).exp()
+
+
+def log10(x: Tensor) -> Tensor:
+    """The logarithm to base 10."""
+    return x.log() * (1 / math.log(10))
+
+
+def isinf(x: Tensor) -> Tensor:
+    """Whether each element is infinite."""
+    return x.abs() == float("inf")
+
+
+def isfinite(x: Tensor) -> Tensor:
+    """Whether each element is neither infinite nor NaN."""
+    return x.abs() < float("inf") if x.dtype.is_floating_point else x == x
+
+
+def silu(x: Tensor) -> Tensor:
+    """x * sigmoid(x)"""
+    return x * x.sigmoid()
+
+
+def norm(x: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """(sum |x|^p)^(1/p) over `dim`; p may be inf. The gradient at 0 is 0.
+
+    The 2-norm is scaled by the largest element first, so that squares neither overflow nor vanish.
+    """
+    if p == "fro":
+        p = 2
+    a = x.abs()
+    if p == float("inf"):
+        return a.amax(() if dim is None else dim, keepdim)
+    if p == 1:
+        return a.sum(dim, keepdim)
+    if p != 2:
+        return (a**p).sum(dim, keepdim) ** (1 / p)
+    if x.numel() == 0:
+        return (x * x).sum(dim, keepdim)
+    top = a.detach().amax(() if dim is None else dim, keepdim=True)
+    scale = top.masked_fill((top == 0) | isinf(top), 1)
+    total = ((x / scale) ** 2).sum(dim, keepdim=True)
+    zero = total == 0
+    y = total.masked_fill(zero, 1).sqrt().masked_fill(zero, 0) * scale
+    return y if keepdim else y.reshape(x.sum(dim).shape) if dim is not None else y.reshape(())
+
+
+def allclose(a: Tensor, b: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether |a - b| <= atol + rtol * |b| everywhere."""
+    close = ((a - b).abs() <= b.abs() * rtol + atol) | (a == b)
+    if equal_nan:
+        close = close | (a.isnan() & b.isnan())
+    return bool(close.all())
+
+
+def equal(a: Tensor, b: Tensor) -> bool:
+    """Whether both have one shape and the same elements."""
+    return a.shape == b.shape and bool((a == b).all())
+
+
+def new_zeros(x: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros of the given size in x's dtype and on its device."""
+    return create.zeros(*size, dtype=dtype or x.dtype, device=device or x.device, requires_grad=requires_grad)
+
+
+def new_ones(x: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones of the given size in x's dtype and on its device."""
+    return create.ones(*size, dtype=dtype or x.dtype, device=device or x.device, requires_grad=requires_grad)
+
+
+def new_full(x: Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`fill_value` in the given size, in x's dtype and on its device."""
+    return create.full(size, fill_value, dtype or x.dtype, device or x.device)
+
+
+def new_tensor(x: Tensor, data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of `data` in x's dtype and on its device."""
+    return create.tensor(data, dtype or x.dtype, device or x.device)
+
+
+def tril(x: Tensor, diagonal: int = 0) -> Tensor:
+    """x with zeros above the diagonal (shifted to the right by `diagonal`)."""
+    return x * _triangle(x, diagonal, below=True)
+
+
+def triu(x: Tensor, diagonal: int = 0) -> Tensor:
+    """x with zeros below the diagonal (shifted to the right by `diagonal`)."""
+    return x * _triangle(x, diagonal, below=False)
+
+
+def _triangle(x: Tensor, diagonal: int, below: bool) -> Tensor:
+    rows = create.arange(x.shape[-2], device=x.device).unsqueeze(1)
+    columns = create.arange(x.shape[-1], device=x.device)
+    inside = columns - rows <= diagonal if below else columns - rows >= diagonal
+    return inside.to(x.dtype)
+
+
+def is_tensor(x: object) -> bool:
+    """Whether x is a Tensor."""
+    return isinstance(x, Tensor)
+
+
+for _function in (square, exp2, log10, isinf, isfinite, silu, norm, allclose, equal, new_zeros, new_ones, new_full, new_tensor, tril,
+                  triu, create.zeros_like, create.ones_like, create.full_like):  # fmt: skip
+    public(_function)
+public(is_tensor, method=False)

@@ -1,0 +1,210 @@
+"""x[index] and x[index] = value: PyTorch's indexing, led back to views, rows and masks."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, shapes
+from ..create import place
+from ..op import apply, public
+from ..tensor import Tensor, assign, rewrap
+from .index import IndexAdd, checked_index, take_rows
+from .movement import Slice
+from .select import where
+
+
+def getitem(x: Tensor, index: Any) -> Tensor:
+    """x[index]: integers, slices, None and ... give views; integer and bool tensors, arrays and lists give copies."""
+    basic, advanced = _parse(x, index)
+    y = apply(Slice, x, index=basic) if basic else x
+    return _take(y, advanced) if advanced else y
+
+
+def setitem(x: Tensor, index: Any, value: Any) -> None:
+    """x[index] = value, history included."""
+    if isinstance(index, Tensor) and index.dtype is dtypes.bool_ and index.shape == x.shape and not _sized(value):
+        fill(x, where(index, value, rewrap_for_write(x)), "setitem")
+        return
+    basic, advanced = _parse(x, index)
+    target = apply(Slice, x, index=basic) if basic else x
+    if not advanced:
+        fill(target, value, "setitem")
+        return
+    fill(target, _put(rewrap_for_write(target), advanced, value), "setitem")
+
+
+def _sized(value: Any) -> bool:
+    return getattr(value, "ndim", 0) > 0 or isinstance(value, list | tuple)
+
+
+def rewrap_for_write(x: Tensor) -> Tensor:
+    """x as it is now, for the computation of what it will be: x itself is about to point to the result."""
+    old = rewrap(x.data, x.version)
+    old.node, old._requires_grad = x.node, x._requires_grad
+    return old if x.node is not None or not x._requires_grad else x
+
+
+def fill(x: Tensor, value: Any, name: str) -> Tensor:
+    """x[...] = value, broadcast and cast to x's shape and dtype."""
+    if not isinstance(value, Tensor):
+        value = place(np.asarray(value), x.device) if _sized(value) else x.full_like(value)
+    if not shapes.expandable(value.shape, x.shape):
+        trimmed = value.shape[max(value.ndim - x.ndim, 0) :]
+        if shapes.numel(value.shape) != shapes.numel(trimmed) or not shapes.expandable(trimmed, x.shape):
+            raise ValueError(f"[{name}] the value must broadcast to what is written; got {value.shape} for {x.shape}")
+        value = value.reshape(*trimmed)
+    if value.device != x.device:
+        if value.ndim:
+            raise RuntimeError(f"[{name}] value and tensor must be on one device; got {value.device} and {x.device}")
+        value = value.to(x.device)
+    return assign(x, value.to(x.dtype).expand(*x.shape), name)
+
+
+def _parse(x: Tensor, index: Any) -> tuple[tuple, dict[int, Tensor]]:
+    """Split an index into a basic one and {dimension of the basic result: integer tensor}."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    items = [_as_index(i, x) for i in items]
+    used = sum(i.ndim if _is_mask(i) else 1 for i in items if i is not None and i is not Ellipsis)
+    if used > x.ndim:
+        raise IndexError(f"[getitem] too many indices for shape {x.shape}: {used}")
+    if sum(i is Ellipsis for i in items) > 1:
+        raise IndexError("[getitem] an index has at most one ...")
+    if Ellipsis not in [i for i in items if not isinstance(i, Tensor)]:
+        items.append(Ellipsis)
+    at = next(k for k, i in enumerate(items) if i is Ellipsis)
+    items[at : at + 1] = [slice(None)] * (x.ndim - used)
+    basic: list[Any] = []
+    advanced: dict[int, Tensor] = {}
+    axis = out = 0
+    for i in items:
+        if i is None:
+            basic.append(None)
+            out += 1
+            continue
+        if isinstance(i, Tensor):
+            for part in _positions(i, x.shape, axis):
+                advanced[out] = part
+                basic.append(slice(None))
+                axis, out = axis + 1, out + 1
+            continue
+        if isinstance(i, int):
+            _in_range(i, axis, x.shape)
+        else:
+            out += 1
+        basic.append(i)
+        axis += 1
+    while basic and basic[-1] == slice(None):
+        basic.pop()
+    return tuple(basic), advanced
+
+
+def _in_range(i: int, axis: int, shape: tuple) -> None:
+    n = shape[axis]
+    if not -n <= i < n:
+        raise IndexError(f"[getitem] index {i} is out of range for dimension {axis} of shape {shape}")
+
+
+def _is_mask(i: Any) -> bool:
+    return isinstance(i, Tensor) and i.dtype is dtypes.bool_
+
+
+def _as_index(i: Any, x: Tensor) -> Any:
+    """One element of an index: None, ..., an int, a slice, or a tensor on x's device."""
+    if i is None or i is Ellipsis:
+        return i
+    if isinstance(i, slice):
+        parts = [None if p is None else operator.index(p) for p in (i.start, i.stop, i.step)]
+        return slice(*parts)
+    if isinstance(i, bool | np.bool_):
+        i = np.asarray(i)
+    if isinstance(i, Tensor) and i.ndim == 0 and i.dtype.rank == 1:
+        return int(i.item())
+    if isinstance(i, list | tuple | range | np.ndarray):
+        array = np.asarray(i) if len(i) else np.zeros(0, np.int64)
+        if array.dtype.kind not in "biu":
+            raise TypeError(f"[getitem] indices are integers or booleans; got {array.dtype}")
+        return place(array if array.dtype == bool else array.astype(np.int64), x.device)
+    if isinstance(i, Tensor):
+        if i.dtype.is_floating_point:
+            raise TypeError(f"[getitem] indices are integers or booleans; got {i.dtype}")
+        return i if i.device == x.device or i.device.type != "cpu" else i.to(x.device)
+    try:
+        return operator.index(i)
+    except TypeError:
+        raise TypeError(f"[getitem] indices are integers, slices, None, ..., tensors and lists; got {type(i).__name__}") from None
+
+
+def _positions(i: Tensor, shape: tuple, axis: int) -> list[Tensor]:
+    """An index tensor as one non-negative integer tensor for each dimension that it covers."""
+    if i.dtype is not dtypes.bool_:
+        return [checked_index(i.long(), shape[axis], "getitem", wrap=True)]
+    covered = shape[axis : axis + i.ndim]
+    if i.shape != covered:
+        raise IndexError(f"[getitem] a mask has the shape of what it covers; got {i.shape} for {covered} of {shape}")
+    return list(i.nonzero(as_tuple=True))
+
+
+def _take(x: Tensor, advanced: dict[int, Tensor]) -> Tensor:
+    """x at integer tensors for some of its dimensions: their result goes where they stand, or first when apart."""
+    rows, flat, order = _rows(x, advanced)
+    y = take_rows(rows, flat)
+    rest = [x.shape[k] for k in order[len(advanced) :]]
+    y = y.reshape(*flat.shape, *rest)
+    axes = list(advanced)
+    if axes[-1] - axes[0] + 1 == len(axes) and axes[0] > 0:
+        lead = flat.ndim
+        back = [*range(lead, lead + axes[0]), *range(lead), *range(lead + axes[0], y.ndim)]
+        y = y.permute(*back)
+    return y
+
+
+def _rows(x: Tensor, advanced: dict[int, Tensor]) -> tuple[Tensor, Tensor, list[int]]:
+    """x as a matrix whose rows the flat index names: (rows, flat index, order of x's dimensions)."""
+    axes = list(advanced)
+    shapes.broadcast([i.shape for i in advanced.values()], "getitem")
+    flat: Any = 0
+    for k in axes:
+        flat = advanced[k] + flat * x.shape[k]
+    order = axes + [k for k in range(x.ndim) if k not in advanced]
+    indexed = shapes.numel(x.shape[k] for k in axes)
+    rest = shapes.numel(x.shape[k] for k in order[len(axes) :])
+    moved = x if order == list(range(x.ndim)) else x.permute(*order)
+    return moved.reshape(indexed, rest), flat, order
+
+
+def _put(x: Tensor, advanced: dict[int, Tensor], value: Any) -> Tensor:
+    """x with `value` at integer tensors; of repeated positions the last one wins."""
+    rows, flat, order = _rows(x, advanced)
+    shape_taken = _take(x.detach(), advanced).shape
+    if not isinstance(value, Tensor):
+        value = place(np.asarray(value), x.device)
+    axes = list(advanced)
+    value = value.to(x.dtype).expand(*shape_taken)
+    if axes[-1] - axes[0] + 1 == len(axes) and axes[0] > 0:
+        lead = flat.ndim
+        value = value.permute(*range(axes[0], axes[0] + lead), *range(axes[0]), *range(axes[0] + lead, value.ndim))
+    value = value.reshape(flat.numel(), rows.shape[1])
+    positions = flat._host().reshape(-1)
+    last, first_seen = np.unique(positions[::-1], return_index=True)
+    keep = place(len(positions) - 1 - first_seen, x.device)
+    where_to = place(last.astype(np.int64), x.device)
+    hit = np.zeros((rows.shape[0], 1), bool)
+    hit[last] = True
+    written = apply(IndexAdd, rows.detach().zeros_like(), where_to, value.index_select(0, keep), axis=0)
+    y = where(place(hit, x.device), written, rows)
+    y = y.reshape(*(x.shape[k] for k in order))
+    return y.permute(*shapes.inverse_permutation(tuple(order)))
+
+
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements of x where mask, a vector; both broadcast together."""
+    shape = shapes.broadcast((x.shape, mask.shape), "masked_select")
+    return getitem(x.expand(*shape), mask.expand(*shape))
+
+
+public(masked_select)
+Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
+Tensor.__setitem__ = setitem  # type: ignore[attr-defined]

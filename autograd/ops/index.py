@@ -1,0 +1,208 @@
+"""Selecting elements by position: x[...], gather, index_select and their transposes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import shapes
+from ..op import HOST_OPS, Op, apply, public, register
+from ..tape import Node
+from ..tensor import Tensor
+from ..webgpu import launch
+from ..webgpu.host import OnHost
+
+
+@register
+class Gather(Op):
+    """y[i, j] = x[index[i, j], j], along the given axis
+    dx = zeros with each dy[i, j] added at index[i, j], j
+    """
+
+    numpy = staticmethod(lambda x, index, axis: np.take_along_axis(_crop(x, index.shape, axis), index, axis))
+    wgpu = launch.Gather()
+    saves = ((), (0,))
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        index = ctx.saved_inputs()[1]
+        zeros = dy.new_zeros(ctx.edges[0].shape)
+        return apply(ScatterAdd, zeros, index, dy, axis=ctx.attrs["axis"]), None
+
+
+def _crop(x: np.ndarray, shape: tuple, axis: int) -> np.ndarray:
+    """x cut to the index's sizes except along axis: gather leaves the rest out."""
+    return x[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(shape))]
+
+
+def _scatter_add(x: np.ndarray, index: np.ndarray, src: np.ndarray, axis: int) -> np.ndarray:
+    y = x.copy()
+    places = list(np.indices(index.shape, sparse=True))
+    places[axis] = index
+    np.add.at(y, tuple(places), _crop(src, index.shape, -1)[tuple(slice(n) for n in index.shape)])
+    return y
+
+
+@register
+class ScatterAdd(Op):
+    """y = x with each src[i, j] added at [index[i, j], j], along the given axis
+    dx = dy; dsrc = dy gathered at the index
+    """
+
+    numpy = staticmethod(_scatter_add)
+    wgpu = launch.ScatterAdd()
+    saves = ((), (2,), ())
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        index = ctx.saved_inputs()[1]
+        dsrc = None
+        if ctx.needs(2):
+            dsrc = apply(Gather, dy, index, axis=ctx.attrs["axis"])
+            shape = ctx.edges[2].shape
+            if dsrc.shape != shape:
+                dsrc = dsrc.pad([k for n, m in zip(shape[::-1], dsrc.shape[::-1], strict=True) for k in (0, n - m)])
+        return dy, None, dsrc
+
+
+@register
+class IndexSelect(Op):
+    """y = the rows of x (its slices along an axis) that index names
+    dx = zeros with each row of dy added where it came from
+    """
+
+    numpy = staticmethod(lambda x, index, axis: np.take(x, index, axis))
+    wgpu = launch.IndexSelect()
+    saves = ((), (0,))
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        index = ctx.saved_inputs()[1]
+        zeros = dy.new_zeros(ctx.edges[0].shape)
+        return apply(IndexAdd, zeros, index, dy, axis=ctx.attrs["axis"]), None
+
+
+def _index_add(x: np.ndarray, index: np.ndarray, src: np.ndarray, axis: int) -> np.ndarray:
+    y = x.copy()
+    rows, sources = np.moveaxis(y, axis, 0), np.moveaxis(src, axis, 0)
+    if rows.ndim == 1 and x.dtype.kind == "f" and x.dtype.itemsize > 2:  # bincount adds fifty times as fast as add.at
+        rows += np.bincount(index, sources, len(rows)).astype(x.dtype)
+    else:
+        np.add.at(rows, index, sources)
+    return y
+
+
+@register
+class IndexAdd(Op):
+    """y = x with each row of src added to the row that index names
+    dx = dy; dsrc = the rows of dy that index names
+    """
+
+    numpy = staticmethod(_index_add)
+    wgpu = launch.IndexAdd()
+    saves = ((), (2,), ())
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        index = ctx.saved_inputs()[1]
+        return dy, None, apply(IndexSelect, dy, index, axis=ctx.attrs["axis"]) if ctx.needs(2) else None
+
+
+@register
+class Nonzero(Op):
+    """y = the positions of the elements that are not zero, one a row
+    no gradient
+    """
+
+    numpy = staticmethod(lambda x: np.argwhere(x).astype(np.int64))
+    wgpu = OnHost("nonzero", lambda x: np.argwhere(x).astype(np.int64))
+    differentiable = False
+
+
+HOST_OPS["nonzero"] = "the result's size depends on the values"
+
+
+# -- public ---------------------------------------------------------------------------------------------
+
+
+def checked_index(index: Any, size: int, op: str, wrap: bool = False) -> Tensor:
+    """An integer tensor whose values lie in [0, size), or in [-size, size) with `wrap`, then made non-negative.
+
+    IndexError naming the value that does not; TypeError for an index that is not of integers.
+    """
+    if not isinstance(index, Tensor) or index.dtype.rank != 1:
+        got = index.dtype if isinstance(index, Tensor) else type(index).__name__
+        raise TypeError(f"[{op}] an index is a tensor of int64 or int32; got {got}")
+    if index.data.size == 0:
+        return index
+    if index.data.__class__ is np.ndarray:
+        low, high = int(index.data.min()), int(index.data.max())
+    else:
+        low, high = index.data.gpu.index_bounds(index.data)
+    least = -size if wrap else 0
+    if low < least or high >= size:
+        raise IndexError(f"[{op}] indices must lie in [{least}, {size - 1}]; got {low if low < least else high}")
+    return index + (index < 0).to(index.dtype) * size if low < 0 else index
+
+
+def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """y[i][j] = x[index[i][j]][j] for dim 0, and likewise for others; index has as many dimensions as x."""
+    if not x.ndim:
+        return gather(x.reshape(1), dim, index.reshape(-1)).reshape(index.shape)
+    i = shapes.axis_of(dim, x.ndim, "gather")
+    _fits(x, index, i, "gather")
+    return apply(Gather, x, checked_index(index, x.shape[i], "gather"), axis=i)
+
+
+def _fits(x: Tensor, index: Any, axis: int, op: str) -> None:
+    shape = getattr(index, "shape", ())
+    if len(shape) != x.ndim or any(n > x.shape[k] for k, n in enumerate(shape) if k != axis):
+        raise ValueError(f"[{op}] index must have x's dimensions and at most its sizes except along {axis}; got {shape} for {x.shape}")
+
+
+def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """x with src[i][j] added at [index[i][j]][j] for dim 0; repeated positions add up, in the same order every time."""
+    i = shapes.axis_of(dim, x.ndim, "scatter_add")
+    _fits(x, index, i, "scatter_add")
+    if x.dtype is not src.dtype or any(n > m for n, m in zip(index.shape, src.shape, strict=True)):
+        raise ValueError(f"[scatter_add] src must cover index and share x's dtype; got {src.shape} {src.dtype} for {index.shape} {x.dtype}")
+    return apply(ScatterAdd, x, checked_index(index, x.shape[i], "scatter_add"), src, axis=i)
+
+
+def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The slices of x along `dim` that a vector of integers names."""
+    i = shapes.axis_of(dim, x.ndim, "index_select")
+    if isinstance(index, Tensor) and index.ndim > 1:
+        raise ValueError(f"[index_select] the index is a vector; got shape {index.shape}")
+    rows = checked_index(index, x.shape[i] if x.ndim else 1, "index_select")
+    return apply(IndexSelect, x.reshape(x.shape or (1,)), rows.reshape(-1), axis=i)
+
+
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    """x with the slices of alpha * source added to those that index names; repeated ones add up."""
+    i = shapes.axis_of(dim, x.ndim, "index_add")
+    rows = checked_index(index, x.shape[i], "index_add")
+    wanted = (*x.shape[:i], rows.numel(), *x.shape[i + 1 :])
+    if source.shape != wanted or source.dtype is not x.dtype:
+        raise ValueError(f"[index_add] source must be {wanted} {x.dtype}; got {source.shape} {source.dtype}")
+    return apply(IndexAdd, x, rows, source if alpha == 1 else source * alpha, axis=i)
+
+
+def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
+    """The positions of non-zero elements: an int64 matrix with a row each, or a tuple with a vector a dimension."""
+    rows = apply(Nonzero, x.detach())
+    return tuple(rows[:, k] for k in range(x.ndim)) if as_tuple else rows
+
+
+def take_rows(x: Tensor, index: Tensor) -> Tensor:
+    """x[index] for an integer tensor of any shape and the first dimension of x."""
+    rows = apply(IndexSelect, x, index.reshape(-1), axis=0)
+    return rows.reshape(*index.shape, *x.shape[1:])
+
+
+public(gather)
+public(scatter_add)
+public(index_select)
+public(index_add)
+public(nonzero)

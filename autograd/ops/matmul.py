@@ -1,0 +1,95 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import shapes
+from ..op import Op, apply, public, register
+from ..tape import Node
+from ..tensor import Tensor
+from ..webgpu import launch
+
+
+def _matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype == np.float16:  # NumPy has no fast float16 product and sums it in float16
+        return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
+    return np.matmul(a, b)
+
+
+@register
+class Matmul(Op):
+    """y = a @ b, over the last two dimensions
+    da = dy @ b^T; db = a^T @ dy
+    """
+
+    numpy = staticmethod(_matmul)
+    wgpu = launch.Matmul()
+    saves = ((1,), (0,))
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        a, b = ctx.saved_inputs()
+        return None if b is None else matmul(dy, b.mT), None if a is None else _weight_gradient(a, dy, ctx)
+
+
+def _weight_gradient(a: Tensor, dy: Tensor, ctx: Node) -> Tensor:
+    """a^T @ dy; with one b for a whole batch it is one long product, not a batch of products to be summed."""
+    if len(ctx.edges[1].shape) == 2 and a.ndim > 2 and a.shape[:-2] == dy.shape[:-2]:
+        a, dy = a.reshape(-1, a.shape[-1]), dy.reshape(-1, dy.shape[-1])
+    return matmul(a.mT, dy)
+
+
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    """The matrix product [..., M, K] @ [..., K, N]; a vector is a row on the left, a column on the right.
+
+    Leading dimensions broadcast. float16 is summed in float32. ValueError when the inner sizes differ.
+    """
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        raise TypeError(f"[matmul] expects two tensors; got {type(a).__name__} and {type(b).__name__}")
+    if not a.ndim or not b.ndim:
+        raise ValueError(f"[matmul] expects at least one dimension on both sides; got {a.shape} @ {b.shape}. Use *")
+    if a.dtype is not b.dtype:
+        raise TypeError(f"[matmul] both sides must have one dtype; got {a.dtype} and {b.dtype}. Cast one with .to(dtype)")
+    rows, columns = a.shape[-1], b.shape[-2 if b.ndim > 1 else -1]
+    if rows != columns:
+        raise ValueError(f"[matmul] inner sizes must agree; got {a.shape} @ {b.shape}. Transpose one operand?")
+    left, right = a.ndim == 1, b.ndim == 1
+    a = a.unsqueeze(0) if left else a
+    b = b.unsqueeze(1) if right else b
+    if b.ndim == 2 and a.ndim > 2:  # one product of many rows
+        y = apply(Matmul, a.reshape(shapes.numel(a.shape[:-1]), a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+    else:
+        if a.ndim > 2 or b.ndim > 2:
+            shapes.broadcast((a.shape[:-2], b.shape[:-2]), "matmul")
+        y = apply(Matmul, a, b)
+    y = y.squeeze(-2) if left else y
+    return y.squeeze(-1) if right else y
+
+
+def _of_ndim(name: str, ndim_a: int, ndim_b: int) -> Any:
+    """A product that insists on its operands' numbers of dimensions."""
+
+    def product(a: Tensor, b: Tensor) -> Tensor:
+        if a.ndim != ndim_a or b.ndim != ndim_b:
+            raise ValueError(f"[{name}] expects {ndim_a}-D and {ndim_b}-D tensors; got {a.shape} and {b.shape}")
+        return matmul(a, b)
+
+    product.__name__, product.__doc__ = name, f"The product of a {ndim_a}-D and a {ndim_b}-D tensor."
+    return product
+
+
+def outer(a: Tensor, b: Tensor) -> Tensor:
+    """y[i, j] = a[i] * b[j]"""
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError(f"[outer] expects two vectors; got {a.shape} and {b.shape}")
+    return a.unsqueeze(1) * b
+
+
+public(matmul)
+for _name, _dims in (("mm", (2, 2)), ("bmm", (3, 3)), ("mv", (2, 1)), ("dot", (1, 1))):
+    public(_of_ndim(_name, *_dims))
+public(outer)
+Tensor.__matmul__ = lambda a, b: matmul(a, b) if isinstance(b, Tensor) else NotImplemented  # type: ignore[attr-defined]

@@ -1,0 +1,300 @@
+"""The tape: nodes that record operations, and the walk that sends gradients back through them.
+
+A tensor that came out of a recorded operation points to its Node; a Node points to where its gradients go
+(`edges`): earlier Nodes, leaf tensors, or None. Nodes carry a number that counts up, so newest-first is an
+order in which every node comes before all that it depends on: a heap is all the scheduling there is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+from .mode import state
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+# Counting down makes heapq's smallest-first the newest-first that backward needs.
+next_seq = itertools.count(0, -1).__next__
+_grad_lock = threading.Lock()
+FREED = object()
+NO_TARGETS: dict = {}
+_SEQUENCE = (list, tuple)
+
+
+class Node:
+    """One recorded operation, and the `ctx` that its gradient formula receives.
+
+    op, attrs: what ran; edges: where gradients go, one an input; saved, versions: the inputs kept for the formula
+    and the version each had; kept: outputs kept, as (data, version counter, version); shape, dtype, gpu: the output's.
+    """
+
+    __slots__ = ("attrs", "dtype", "edges", "gpu", "hooks", "kept", "op", "saved", "seq", "shape", "versions")
+
+    def __repr__(self) -> str:
+        return f"<{self.op.__name__}Backward>"
+
+    name = property(lambda self: f"{self.op.__name__}Backward")
+
+    @property
+    def next_functions(self) -> tuple:
+        """Where gradients go, as PyTorch shows it: ((node or leaf or None, output index), ...)."""
+        return tuple((e, getattr(e, "index", 0)) for e in self.edges)
+
+    def needs(self, i: int) -> bool:
+        """Whether a gradient for input i is wanted."""
+        return self.edges[i] is not None
+
+    def saved_inputs(self) -> tuple:
+        """The inputs that the op asked to keep; None for one that no wanted gradient needs. Checks versions."""
+        saved = self.saved
+        if saved is FREED:
+            raise self._freed()
+        for x, v in zip(saved, self.versions):  # noqa: B905  (strict= would cost as much as the check)
+            if v is not None and x.version[0] != v:
+                raise self._overwritten(x.shape, x.version[0], v)
+        return saved
+
+    def saved_outputs(self) -> tuple:
+        """The outputs that the op asked to keep, as tensors that are on the tape when the formula is recorded."""
+        if self.saved is FREED:
+            raise self._freed()
+        for data, version, v in self.kept:
+            if version[0] != v:
+                raise self._overwritten(data.shape, version[0], v)
+        rewrap = self.op.rewrap
+        return tuple([rewrap(data, version, self, i) for i, (data, version, _) in enumerate(self.kept)])
+
+    def _overwritten(self, shape: tuple, now: int, then: int) -> RuntimeError:
+        return RuntimeError(
+            f"[{self.op.name}] a tensor of shape {shape} that its gradient needs was changed in place: it is at version "
+            f"{now}, expected {then}. Use the out-of-place operation, or clone() before changing it."
+        )
+
+    def _freed(self) -> RuntimeError:
+        return RuntimeError(
+            f"[{self.op.name}] backward a second time through a graph whose saved values were freed. "
+            "Use retain_graph=True the first time, or detach() what is carried from one step to the next."
+        )
+
+
+class Pick(Node):
+    """Output `index` of a node with several outputs: hands its gradient over to that node, `edges[0]`."""
+
+    __slots__ = ("index",)
+
+
+_new = object.__new__
+
+
+def make_node(op: Any, edges: tuple, attrs: dict, data: Any, kind: type = Node) -> Any:
+    """A Node for the output `data`. A function, because calling a class costs twice as much and every op pays it."""
+    node = _new(kind)
+    node.op = op
+    node.edges = edges
+    node.attrs = attrs
+    node.shape = data.shape
+    node.dtype = data.dtype
+    node.seq = next_seq()
+    node.saved = node.versions = node.kept = ()
+    node.gpu = node.hooks = None
+    return node
+
+
+def make_pick(source: Node, index: int, data: Any) -> Pick:
+    """A Pick for output number `index` of `source`."""
+    pick = make_node(source.op, (source,), source.attrs, data, Pick)
+    pick.index, pick.gpu = index, source.gpu
+    return pick
+
+
+def _reachable(pending: dict, targets: set) -> set:
+    """The nodes on a path from `pending`'s nodes to a target (nodes or leaves): the only ones worth running."""
+    found: dict[int, Node] = {}
+    stack = [n for n in pending if isinstance(n, Node)]
+    while stack:
+        node = stack.pop()
+        if node.seq not in found:
+            found[node.seq] = node
+            stack.extend(e for e in node.edges if isinstance(e, Node))
+    needed = set(targets)
+    for seq in sorted(found, reverse=True):  # oldest first
+        if any(e in needed for e in found[seq].edges):
+            needed.add(found[seq])
+    return needed
+
+
+def run_hooks(hooks: Iterable[Callable], g: Tensor) -> Tensor:
+    """Pass a gradient through hooks; one that returns a tensor replaces it."""
+    for hook in tuple(hooks):
+        changed = hook(g)
+        g = g if changed is None else changed
+    return g
+
+
+def walk(pending: dict, retain: bool, create: bool, needed: set | None = None,
+         targets: dict = NO_TARGETS) -> dict:  # fmt: skip
+    """Send the gradients in `pending` (node or leaf -> gradient) back; return those that arrive at leaves.
+
+    `targets` collects the gradients of inner nodes that are asked for. Only nodes in `needed` run, when given.
+    """
+    heap = [(n.seq, n) for n in pending if isinstance(n, Node)]
+    heapify(heap)
+    while heap:
+        node = heappop(heap)[1]
+        dy = pending.pop(node)
+        if node.hooks:
+            dy = run_hooks(node.hooks, dy)
+        if needed is not None:
+            if node in targets:
+                targets[node] = dy
+            if node not in needed:
+                continue
+        if node.__class__ is Pick:
+            _hand_over(node, dy, pending, heap)
+            continue
+        op = node.op
+        rule = op.backward if create else op.fused_backward
+        grads = rule(node, dy) if op.outputs == 1 else rule(node, *dy)
+        for edge, g in zip(node.edges, grads if grads.__class__ is tuple else (grads,), strict=True):
+            if edge is None or g is None or (needed is not None and edge not in needed):
+                continue
+            inner = isinstance(edge, Node)
+            want = edge if inner else edge.data  # both have the shape and the NumPy dtype that the gradient must have
+            data = g.data
+            if data.shape != want.shape:
+                g = op.fit(g, want.shape)
+            if data.dtype is not want.dtype:
+                g = g.to(want.dtype)
+            if edge in pending:
+                pending[edge] = pending[edge] + g
+            else:
+                pending[edge] = g
+                if inner:
+                    heappush(heap, (edge.seq, edge))
+        if not retain and (node.saved or node.kept):
+            node.saved, node.kept = FREED, ()
+    return pending
+
+
+def _hand_over(pick: Pick, dy: Tensor, pending: dict, heap: list) -> None:
+    """Put the gradient of one output into its place among those of the node with several."""
+    source = pick.edges[0]
+    grads = pending.get(source)
+    if grads is None:
+        pending[source] = grads = [None] * source.op.outputs
+        heappush(heap, (source.seq, source))
+    before = grads[pick.index]
+    grads[pick.index] = dy if before is None else before + dy
+
+
+def _seed(outputs: tuple, seeds: tuple, where: str) -> dict:
+    """The first gradients, checked: one for each output, of its shape; ones for a scalar output without one."""
+    pending: dict = {}
+    for y, dy in zip(outputs, seeds, strict=True):
+        if not y.requires_grad:
+            raise RuntimeError(f"[{where}] the tensor was not recorded: it does not require grad and has no grad_fn")
+        if dy is None:
+            if y.data.size != 1:
+                raise RuntimeError(
+                    f"[{where}] a gradient is created by itself only for a single element; got shape {y.shape}. "
+                    "Reduce it (.sum(), .mean()) or pass gradient="
+                )
+            dy = y.one()
+        elif not hasattr(dy, "requires_grad"):
+            raise TypeError(f"[{where}] a gradient must be a Tensor or None; got {type(dy).__name__}")
+        elif dy.shape != y.shape:
+            raise RuntimeError(f"[{where}] the gradient must have its tensor's shape; got {dy.shape} for {y.shape}")
+        elif dy.device != y.device:
+            raise RuntimeError(f"[{where}] the gradient must be on its tensor's device; got {dy.device} for {y.device}")
+        elif dy.dtype is not y.dtype:
+            dy = dy.to(y.dtype)
+        key = y.node or y
+        pending[key] = dy if key not in pending else pending[key] + dy
+    return pending
+
+
+def _as_tuple(x: Any) -> tuple:
+    return tuple(x) if isinstance(x, _SEQUENCE) else (x,)
+
+
+def backward(outputs: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+             inputs: Any = None) -> None:  # fmt: skip
+    """Add d(sum of outputs·gradient)/d(leaf) into the .grad of every leaf, or only of `inputs`.
+
+    retain_graph (default: create_graph) keeps the saved values for another pass; create_graph records the gradient
+    itself. Nothing is added to any .grad when an error stops the walk.
+    """
+    outputs = _as_tuple(outputs)
+    seeds = _as_tuple(gradient) if gradient is not None else (None,) * len(outputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    only = None if inputs is None else {t.node or t: t for t in _as_tuple(inputs)}
+    before = state.enabled
+    state.enabled = create_graph
+    try:
+        pending = _seed(outputs, seeds, "backward")
+        if only is None:
+            arrived = walk(pending, retain, create_graph)
+        else:
+            targets = dict.fromkeys(only)
+            arrived = walk(pending, retain, create_graph, _reachable(pending, set(only)), targets)
+            arrived = {only[k]: g for k, g in {**arrived, **targets}.items() if k in only and g is not None}
+        del seeds, pending, gradient
+        for leaf in arrived:
+            if leaf.hooks and not leaf.node:
+                arrived[leaf] = run_hooks(leaf.hooks, arrived[leaf])
+        with _grad_lock:
+            while arrived:
+                _accumulate(*arrived.popitem(), create_graph)
+    finally:
+        state.enabled = before
+
+
+def _accumulate(leaf: Tensor, g: Tensor, create_graph: bool) -> None:
+    """Add g into leaf.grad. The memory of g is taken over only when nobody else can see it."""
+    if leaf.grad is not None:
+        if create_graph:
+            leaf.grad = leaf.grad + g
+        else:
+            leaf.grad.add_(g)
+    elif getrefcount(g) <= 3 and (create_graph or g.owns_memory()):  # our caller's tuple, our variable, getrefcount's
+        leaf.grad = g
+    else:
+        leaf.grad = g.clone() if create_graph else g.copied()
+
+
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
+         create_graph: bool = False, allow_unused: bool = False) -> tuple:  # fmt: skip
+    """The gradients of sum(outputs·grad_outputs) with respect to `inputs`, as a tuple; no .grad is touched.
+
+    An input that the outputs do not depend on raises RuntimeError, or gives None with allow_unused=True.
+    """
+    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    for i, x in enumerate(inputs):
+        if not x.requires_grad:
+            raise RuntimeError(f"[grad] input {i} does not require grad")
+    seeds = _as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    before = state.enabled
+    state.enabled = create_graph
+    try:
+        pending = _seed(outputs, seeds, "grad")
+        keys = [x.node or x for x in inputs]
+        targets = dict.fromkeys(keys)
+        leaves = walk(pending, retain, create_graph, _reachable(pending, set(keys)), targets)
+        result = []
+        for i, (key, x) in enumerate(zip(keys, inputs, strict=True)):
+            g = targets[key] if isinstance(key, Node) else leaves.get(key)
+            if g is None and not allow_unused:
+                raise RuntimeError(f"[grad] the outputs do not depend on input {i}; allow_unused=True gives None for it")
+            if g is not None and not x.node and x.hooks:
+                g = run_hooks(x.hooks, g)
+            result.append(g)
+    finally:
+        state.enabled = before
+    return tuple(result)

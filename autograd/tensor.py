@@ -1,0 +1,390 @@
+"""Tensor: data on a device, and its place on the tape. Its operators are attached by the modules in ops/."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import ndarray
+
+from . import dtypes
+from .device import CPU, Device
+from .mode import state
+from .tape import Node, backward, make_pick
+
+
+class Views:
+    """What in-place operations must know of a storage's views. On a base: `refs` to its views. On a view: `base`,
+    and `steps`, the (op, attrs) that lead from the base to it."""
+
+    __slots__ = ("base", "refs", "steps")
+
+    def __init__(self, base: Tensor | None = None, steps: tuple = ()):
+        self.base, self.steps = base, steps
+        self.refs: list[weakref.ref] = []
+
+
+class Tensor:
+    """An n-dimensional array that remembers how it was computed. Make one with ag.tensor, ag.zeros, ag.randn, …
+
+    data: a NumPy array on the CPU, a webgpu Array on wgpu; node: the operation it came from (None for a leaf);
+    grad: where backward() adds up; version: a counter of in-place changes, shared with views.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_requires_grad", "data", "grad", "hooks", "node", "version", "views")
+    __array_priority__ = 1000
+
+    data: Any
+    grad: Tensor | None
+    node: Node | None
+    version: list[int]
+    views: Views | None
+    hooks: list | None
+    if TYPE_CHECKING:  # the operators, attached by ops/
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+
+    def __init__(self) -> None:
+        raise TypeError("make tensors with ag.tensor(data), ag.zeros(shape), …; Tensor() takes nothing")
+
+    shape = property(lambda self: self.data.shape, doc="The sizes, a tuple.")
+    ndim = property(lambda self: len(self.data.shape), doc="The number of dimensions.")
+    dtype = property(lambda self: dtypes.BY_NUMPY[self.data.dtype], doc="The element type, e.g. ag.float32.")
+    is_leaf = property(lambda self: self.node is None, doc="Whether it was made by the user, not by a recorded op.")
+    grad_fn = property(lambda self: self.node, doc="The node that recorded how it was computed, or None.")
+    _version = property(lambda self: self.version[0], doc="How often its memory was changed in place.")
+    itemsize = property(lambda self: self.data.dtype.itemsize, doc="Bytes an element.")
+    nbytes = property(lambda self: self.data.size * self.data.dtype.itemsize, doc="Bytes of its elements.")
+
+    @property
+    def device(self) -> Device:
+        """Where it lives."""
+        return CPU if self.data.__class__ is ndarray else self.data.gpu.device
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on it are recorded. May be set on leaves of floating point."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if self.node is not None:
+            if not value:
+                raise RuntimeError("[requires_grad] only a leaf's flag can be changed; use detach() to cut history")
+            return
+        if value and not self.dtype.is_floating_point:
+            raise RuntimeError(f"[requires_grad] only floating point tensors have gradients; got {self.dtype}")
+        self._requires_grad = bool(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set requires_grad and return self."""
+        self.requires_grad = requires_grad
+        return self
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self.data.shape if dim is None else self.data.shape[dim]
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self.data.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self.data.size
+
+    def stride(self, dim: int | None = None) -> Any:
+        """How many elements apart neighbours along each dimension are."""
+        s = self.data.strides
+        if self.data.__class__ is ndarray:
+            s = tuple(n // self.data.dtype.itemsize for n in s)
+        return s if dim is None else s[dim]
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in memory in order, without gaps."""
+        data = self.data
+        return bool(data.flags.c_contiguous) if data.__class__ is ndarray else data.is_contiguous()
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is floating point."""
+        return self.dtype.is_floating_point
+
+    # -- the tape -----------------------------------------------------------------------------------
+
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
+                 inputs: Any = None) -> None:  # fmt: skip
+        """Add the gradient of this tensor (times `gradient`) into the .grad of the leaves it was computed from.
+
+        See autograd.backward. RuntimeError for more than one element without `gradient`, or a freed graph.
+        """
+        backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def detach(self) -> Tensor:
+        """The same memory without history."""
+        return rewrap(self.data, self.version)
+
+    def detach_(self) -> Tensor:
+        """Forget this tensor's own history."""
+        self.node, self._requires_grad = None, False
+        return self
+
+    def retain_grad(self) -> None:
+        """Keep .grad for this tensor although it is not a leaf."""
+        if not self._requires_grad:
+            raise RuntimeError("[retain_grad] the tensor does not require grad")
+        if self.node is None:
+            return
+        me = weakref.ref(self)  # a strong reference would make the cycle tensor -> node -> hook -> tensor
+
+        def keep(g: Tensor) -> None:
+            t = me()
+            if t is not None:
+                t.grad = g.detach().clone() if t.grad is None else t.grad + g
+
+        self.register_hook(keep)
+
+    def register_hook(self, hook: Callable) -> RemovableHandle:
+        """Call hook(gradient) when this tensor's gradient is computed; a returned tensor replaces it."""
+        if not self._requires_grad:
+            raise RuntimeError("[register_hook] the tensor does not require grad")
+        owner = self.node if self.node is not None else self
+        if owner.hooks is None:
+            owner.hooks = []
+        owner.hooks.append(hook)
+        return RemovableHandle(owner.hooks, hook)
+
+    def owns_memory(self) -> bool:
+        """Whether nothing else can see this tensor's memory."""
+        data = self.data
+        if data.__class__ is ndarray:
+            return data.flags.owndata and data.flags.c_contiguous and getrefcount(data) <= 3
+        return data.is_contiguous() and getrefcount(data) <= 3 and getrefcount(data.storage) <= 2
+
+    def one(self) -> Tensor:
+        """A one of this shape and dtype: where backward() starts. Short, because every backward pays it."""
+        data = self.data
+        if data.__class__ is not ndarray:
+            return wrap(data.gpu.full(data.shape, 1, data.dtype))
+        one = np.empty(data.shape, data.dtype)
+        one.fill(1)
+        return wrap(one)
+
+    def copied(self) -> Tensor:
+        """A contiguous copy without history."""
+        data = self.data
+        return wrap(data.copy() if data.__class__ is ndarray else data.gpu.copy(data))
+
+    # -- leaving the engine ---------------------------------------------------------------------------
+
+    def numpy(self) -> ndarray:
+        """A NumPy array: on the CPU a view of the same memory. RuntimeError when it requires grad or is elsewhere."""
+        if self._requires_grad:
+            raise RuntimeError("[numpy] the tensor requires grad and NumPy would lose the history; use .detach().numpy()")
+        if self.data.__class__ is not ndarray:
+            return self.data.gpu.download(self.data)
+        return self.data
+
+    def item(self) -> Any:
+        """The single element as a Python number. RuntimeError when there is not exactly one."""
+        if self.data.size != 1:
+            raise RuntimeError(f"[item] only a tensor of one element is a number; got shape {self.shape}")
+        return self._host().item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers (one number for a 0-d tensor)."""
+        return self._host().tolist()
+
+    def _host(self) -> ndarray:
+        return self.data if self.data.__class__ is ndarray else self.data.gpu.download(self.data)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __repr__(self) -> str:
+        from .show import tensor_repr
+
+        return tensor_repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.data.size == 1 and self.ndim == 0 else repr(self)
+
+    def __bool__(self) -> bool:
+        if self.data.size != 1:
+            raise RuntimeError(f"[bool] the truth of a tensor of shape {self.shape} is ambiguous; use .any() or .all()")
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.is_floating_point or self.data.size != 1:
+            raise TypeError(f"[index] only an integer tensor of one element is an index; got {self.dtype} {self.shape}")
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if not self.data.shape:
+            raise TypeError("[len] a 0-d tensor has no length")
+        return self.data.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.data.shape:
+            raise TypeError("[iter] a 0-d tensor cannot be iterated")
+        return iter([self[i] for i in range(self.data.shape[0])])
+
+    __hash__ = object.__hash__  # __eq__ is elementwise: identity is what dictionaries need
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        from .create import rebuild
+
+        return rebuild, (type(self), self._host().copy(), str(self.device), self._requires_grad and self.is_leaf)
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError("[deepcopy] only leaves can be copied deeply; detach() the tensor first")
+        twin = rewrap(self.detach().clone().data, [0])
+        twin.__class__ = type(self)
+        twin._requires_grad = self._requires_grad
+        memo[id(self)] = twin
+        if self.grad is not None:
+            twin.grad = self.grad.detach().clone()
+        return twin
+
+
+class RemovableHandle:
+    """What register_hook returns; remove() takes the hook out again."""
+
+    def __init__(self, hooks: list, hook: Callable):
+        self._hooks, self._hook = hooks, hook
+
+    def remove(self) -> None:
+        """Take the hook out; a second call does nothing."""
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+_new = object.__new__
+
+
+def wrap(data: Any) -> Tensor:
+    """A fresh tensor around an array of either device."""
+    t = _new(Tensor)
+    if data.__class__ is not ndarray and isinstance(data, np.generic):  # NumPy makes 0-d results scalars
+        data = np.asarray(data)
+    t.data = data
+    t.grad = t.node = t.views = t.hooks = None
+    t.version = [0]
+    t._requires_grad = False
+    return t
+
+
+def rewrap(data: Any, version: list[int], node: Node | None = None, index: int = 0) -> Tensor:
+    """A new tensor around memory that another one has too: it shares the version counter.
+
+    With a node it is that node's output number `index`, so that a recorded gradient can go through it.
+    """
+    t = wrap(data)
+    t.version = version
+    if node is not None and state.enabled:
+        t.node = node if node.op.outputs == 1 else make_pick(node, index, data)
+        t._requires_grad = True
+    return t
+
+
+# -- views and in-place changes -------------------------------------------------------------------------
+
+
+def track_view(view: Tensor, x: Tensor, op: Any, attrs: dict) -> None:
+    """Note that `view` = op(x, **attrs) shows x's memory, if it does."""
+    data, source = view.data, x.data
+    if data.__class__ is ndarray:
+        shared = data is source or data.base is source or (source.base is not None and data.base is source.base)
+    else:
+        shared = data.storage is source.storage
+    if not shared:
+        return
+    view.version = x.version
+    if not state.enabled:
+        return
+    if x.views is None:
+        x.views = Views()
+    base = x if x.views.base is None else x.views.base
+    view.views = Views(base, (*x.views.steps, (op, attrs)))
+    refs = base.views.refs  # type: ignore[union-attr]
+    if len(refs) > 16 and len(refs) & (len(refs) - 1) == 0:  # at each power of two: forget the dead ones
+        refs[:] = [r for r in refs if r() is not None]
+    refs.append(weakref.ref(view))
+
+
+def replay(x: Tensor, steps: tuple) -> Tensor:
+    """Lead from a base to a view once more."""
+    from .op import apply
+
+    for op, attrs in steps:
+        x = apply(op, x, **attrs)
+    return x
+
+
+def assign(x: Tensor, value: Tensor, name: str) -> Tensor:
+    """Make x hold `value` (already of its shape and dtype), history included: what every in-place operation ends in.
+
+    RuntimeError for a leaf that requires grad while recording, and for an expanded tensor; x is unchanged then.
+    """
+    recording = state.enabled and (value._requires_grad or x._requires_grad)
+    base = x.views.base if x.views is not None else None
+    if recording and (_is_fixed(x) or (base is not None and _is_fixed(base))):
+        raise RuntimeError(
+            f"[{name}] a leaf that requires grad cannot be changed in place while recording. "
+            "Use `with ag.no_grad():`, or an out-of-place operation."
+        )
+    write(x, value.data, name)
+    if not recording:
+        return x
+    if base is None:
+        x.node, x._requires_grad = value.node, value._requires_grad
+        root = x
+    else:
+        from .ops.movement import set_view
+
+        written = set_view(base, value, x.views.steps)  # type: ignore[union-attr]
+        base.node, base._requires_grad = written.node, True
+        root = base
+    for ref in root.views.refs if root.views is not None else ():
+        v = ref()
+        if v is not None:
+            again = replay(root, v.views.steps)
+            v.node, v._requires_grad = again.node, again._requires_grad
+    return x
+
+
+def _is_fixed(t: Tensor) -> bool:
+    return t._requires_grad and t.node is None
+
+
+def write(x: Tensor, data: Any, name: str) -> None:
+    """Copy data of x's shape into x's memory and count the change."""
+    if x.data.__class__ is ndarray:
+        if 0 in x.data.strides and any(s == 0 and n > 1 for s, n in zip(x.data.strides, x.data.shape, strict=True)):
+            raise RuntimeError(f"[{name}] elements of an expanded tensor share memory; clone() it before changing it")
+        if not x.data.flags.writeable:
+            raise RuntimeError(f"[{name}] the memory is read-only; clone() the tensor before changing it")
+        x.data[...] = data
+    else:
+        x.data.gpu.copy_into(x.data, data)
+    x.version[0] += 1

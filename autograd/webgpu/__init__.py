@@ -1,0 +1,102 @@
+"""Our side of the GPU: adapters, memory, the queue and the kernels' launchers.
+
+`wgpu` is the library, `autograd.webgpu` is what we build on it. Nothing here imports the
+library before a device is asked for.
+"""
+
+import threading
+
+__all__ = [
+    "devices",
+    "is_available",
+    "open_device",
+    "reset_stats",
+    "stats",
+    "synchronize",
+]
+
+_opened = {}
+_lock = threading.Lock()
+
+
+def _adapter_module():
+    try:
+        from . import adapter
+    except ImportError as error:
+        raise RuntimeError(
+            f"[wgpu] the wgpu library does not import ({error}); "
+            "pip install 'wgpu>=0.32,<0.33', or use device='cpu'."
+        ) from error
+    return adapter
+
+
+def is_available():
+    """True where a device could be opened."""
+    try:
+        return bool(_adapter_module().adapters())
+    except RuntimeError:
+        return False
+
+
+def devices():
+    """A dict per adapter, in the order of `wgpu:0`, `wgpu:1`, ...: name, type, limits."""
+    adapter = _adapter_module()
+    return [adapter.describe(found) for found in adapter.adapters()]
+
+
+def open_device(index=0):
+    """The Gpu with this index; opened at the first call, the same object ever after."""
+    gpu = _opened.get(index)
+    if gpu is None:
+        with _lock:
+            gpu = _opened.get(index)
+            if gpu is None:
+                gpu = _opened[index] = _adapter_module().open_gpu(index)
+    return gpu
+
+
+def synchronize(index=None):
+    """Wait until the device (every open one by default) has done what was queued."""
+    for gpu in _selected(index):
+        gpu.synchronize()
+
+
+def stats(index=None):
+    """Counters of one device, or the sum over all open ones."""
+    total = dict.fromkeys(
+        (
+            "dispatches",
+            "submits",
+            "pipelines",
+            "buffers_live",
+            "bytes_live",
+            "bytes_pooled",
+            "bytes_uploaded",
+            "bytes_downloaded",
+            "host_ops",
+        ),
+        0,
+    )
+    for gpu in _selected(index):
+        buffers_live, bytes_live = gpu.pool.live()
+        now = dict(gpu.counters, buffers_live=buffers_live, bytes_live=bytes_live)
+        now["bytes_pooled"] = gpu.pool.pooled()[1]
+        now["dispatches"] += gpu.queue.pending()
+        for key, value in now.items():
+            total[key] += value
+    return total
+
+
+def reset_stats(index=None):
+    """Zero the counters that count up; what is in use stays counted."""
+    for gpu in _selected(index):
+        for key in gpu.counters:
+            gpu.counters[key] = 0
+        # Dispatches are added up when they are submitted: what waits is not to count later.
+        gpu.counters["dispatches"] = -gpu.queue.pending()
+
+
+def _selected(index):
+    if index is None:
+        return list(_opened.values())
+    return [open_device(index)]

@@ -1,0 +1,242 @@
+"""Array, the device twin of a NumPy array, and Gpu, the device that it lives on.
+
+Importing this module does not import wgpu: Tensor asks it what an Array is.
+"""
+
+import numpy as np
+
+from .layout import INDEX_LIMIT, contiguous_strides, element_count, extent, is_contiguous
+from .shaders import WGSL_TYPES
+
+INT64 = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+# How a dtype is stored; whatever is missing has no WGSL type.
+STORED = {
+    np.dtype(np.float32): np.dtype(np.float32),
+    np.dtype(np.float16): np.dtype(np.float16),
+    np.dtype(np.int32): np.dtype(np.int32),
+    INT64: np.dtype(np.int32),
+    BOOL: np.dtype(np.uint32),
+    np.dtype(np.uint8): np.dtype(np.uint32),
+}
+INT32 = np.iinfo(np.int32)
+
+
+class OutOfMemoryError(MemoryError):
+    """The device has no memory left, even with the pool emptied."""
+
+
+class Storage:
+    """A buffer on loan from the pool: it goes back when the last Array lets go."""
+
+    __slots__ = ("buffer", "id", "give", "bounds")
+
+    def __init__(self, buffer, give):
+        self.buffer = buffer
+        self.id = buffer.id
+        self.give = give
+        # Lowest and highest index per view, where someone has looked; None once written to.
+        self.bounds = None
+
+    def __del__(self):
+        self.give(self.buffer)
+
+
+class Array:
+    """A strided view of device memory; strides and offset count elements."""
+
+    __slots__ = ("storage", "shape", "strides", "offset", "dtype", "gpu", "size")
+
+    def __init__(self, storage, shape, strides, offset, dtype, gpu, size):
+        self.storage = storage
+        self.shape = shape
+        self.strides = strides
+        self.offset = offset
+        self.dtype = dtype
+        self.gpu = gpu
+        self.size = size
+
+    @property
+    def ndim(self):
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self):
+        """Bytes of the elements as the user sees them (an int64 counts 8)."""
+        return self.size * self.dtype.itemsize
+
+    def is_contiguous(self):
+        """True where the elements follow one another in row-major order."""
+        return is_contiguous(self.shape, self.strides)
+
+    def view(self, shape, strides, offset):
+        """Another view of the same storage; host arithmetic only."""
+        shape = tuple(shape)
+        return Array(
+            self.storage,
+            shape,
+            tuple(strides),
+            offset,
+            self.dtype,
+            self.gpu,
+            element_count(shape),
+        )
+
+    def __repr__(self):
+        return (
+            f"Array(shape={self.shape}, strides={self.strides}, offset={self.offset}, "
+            f"dtype={self.dtype}, gpu={self.gpu.name!r})"
+        )
+
+
+def stored_dtype(dtype):
+    """The dtype in device memory, or a TypeError that says what to do."""
+    try:
+        return STORED[dtype]
+    except KeyError:
+        hint = "use float32" if dtype.kind in "fc" else "use int32"
+        raise TypeError(
+            f"[wgpu] {dtype} has no type in WGSL; {hint}, or keep the tensor on the CPU."
+        ) from None
+
+
+def check_int64(values):
+    """Refuse values that 32 bits cannot hold, by name; returns (lowest, highest)."""
+    bounds = int(values.min()), int(values.max())
+    for value in bounds:
+        if not INT32.min <= value <= INT32.max:
+            raise OverflowError(
+                f"[wgpu] int64 is stored in 32 bits on the GPU and {value} does not fit; "
+                "keep this tensor on the CPU."
+            )
+    return bounds
+
+
+class Gpu:
+    """One open device: memory, queue, kernels. `autograd.webgpu.open_device` makes it."""
+
+    def __init__(self, device, info, wgpu_device, pool, queue, pipelines, counters):
+        self.device = device
+        self.info = info
+        self.name = info["name"]
+        self.has_f16 = info["shader_f16"]
+        self.wgpu_device = wgpu_device
+        self.pool = pool
+        self.queue = queue
+        self.pipelines = pipelines
+        self.counters = counters
+        self.record = queue.record
+        self.take = pool.take
+        self.give = pool.give
+
+    def empty(self, shape, dtype):
+        """An Array with whatever the recycled memory holds."""
+        shape, dtype = tuple(shape), np.dtype(dtype)
+        size = element_count(shape)
+        if size >= INDEX_LIMIT:
+            raise ValueError(
+                f"[wgpu] kernels index with 32 bits; shape {shape} has {size:,} elements."
+            )
+        stored = stored_dtype(dtype)
+        if stored.itemsize == 2 and not self.has_f16:
+            raise TypeError(
+                f"[wgpu] {self.name} has no shader-f16; use float32 on this adapter."
+            )
+        storage = Storage(self.take(size * stored.itemsize), self.give)
+        return Array(storage, shape, contiguous_strides(shape), 0, dtype, self, size)
+
+    def upload(self, values):
+        """Copy a NumPy array to the device."""
+        values = np.asarray(values)
+        out = self.empty(values.shape, values.dtype)
+        if not out.size:
+            return out
+        if values.dtype == INT64:
+            # An index is checked on the host: what is known now need not be read back then.
+            bounds = check_int64(values)
+            out.storage.bounds = {(out.shape, out.strides, 0): bounds}
+        flat = values.astype(STORED[values.dtype], order="C", copy=False).reshape(-1)
+        if flat.nbytes % 4:
+            flat = np.append(flat, flat[-1:])
+        self.queue.upload(out.storage.buffer, np.ascontiguousarray(flat))
+        return out
+
+    def download(self, array):
+        """A fresh, writable, C-contiguous NumPy copy; waits for the work that makes it."""
+        if not array.size:
+            return np.empty(array.shape, array.dtype)
+        low, high = extent(array.shape, array.strides, array.offset)
+        stored = STORED[array.dtype]
+        # A write or read moves whole words, so an odd float16 start is rounded down.
+        start = low * stored.itemsize // 4 * 4
+        nbytes = -(-((high + 1) * stored.itemsize - start) // 4) * 4
+        self.counters["bytes_downloaded"] += nbytes
+        words = self.queue.read(array.storage.buffer.gpu_buffer, start, nbytes).view(stored)
+        words = words[array.offset - start // stored.itemsize :]
+        if stored == array.dtype and array.is_contiguous():
+            return words[: array.size].reshape(array.shape)
+        strides = [stride * stored.itemsize for stride in array.strides]
+        view = np.lib.stride_tricks.as_strided(words, array.shape, strides, writeable=False)
+        return view.astype(array.dtype, order="C", copy=True)
+
+    # The four below are launchers, which import this module: at the top it would be a cycle.
+    def full(self, shape, value, dtype):
+        """An Array with every element equal to `value`."""
+        from .movement import full
+
+        return full(shape, value, dtype, self)
+
+    def copy(self, array):
+        """A contiguous copy."""
+        from .movement import copy
+
+        return copy(array)
+
+    def copy_into(self, dst, src):
+        """Write an Array or a number, broadcast, into the memory that `dst` views."""
+        from .movement import copy_into
+
+        copy_into(dst, src)
+
+    def index_bounds(self, index):
+        """(lowest, highest) of a non-empty integer Array; cheap where it was just uploaded."""
+        from .index import index_bounds
+
+        return index_bounds(index)
+
+    def kernel(self, name, libs=(), extra="", **types):
+        """The compiled kernel of wgsl/<name>.wgsl.
+
+        `libs` names files of wgsl/lib to append, `extra` is WGSL text to append, and each
+        keyword becomes an alias: `T="f32"` appends `alias T = f32;`.
+        """
+        aliases = "".join(f"alias {key} = {kind};\n" for key, kind in types.items())
+        return self.pipelines.get(name, tuple(libs), aliases + extra)
+
+    def run(self, kernel, arrays, params, groups):
+        """Queue one dispatch of a kernel.
+
+        `arrays` in binding order from 1, `params` bytes (at most 256) or a sequence of
+        unsigned ints, `groups` the workgroup count or a tuple of up to three.
+        """
+        if not isinstance(params, bytes):
+            params = np.array(params, dtype=np.int64).astype(np.uint32).tobytes()
+        storages = [array.storage for array in arrays]
+        key = (kernel.layout.id, *(storage.id for storage in storages))
+        if isinstance(groups, int):
+            groups = (groups,)
+        self.record(kernel, key, storages, params.ljust(256, b"\0"), *groups)
+
+    def alias_types(self, dtype):
+        """The aliases T (in the kernel) and E (in memory) of a dtype."""
+        kind, element = WGSL_TYPES[dtype]
+        return {"T": kind, "E": element}
+
+    def flush(self):
+        """Submit what is queued, without waiting."""
+        self.queue.flush()
+
+    def synchronize(self):
+        """Submit what is queued and wait until it is done."""
+        self.queue.wait()

@@ -1,0 +1,141 @@
+"""Launchers that move elements and fill memory: full, arange, copy_into, cat, pad."""
+
+import numpy as np
+
+from .buffers import Array
+from .elementwise import (
+    LANES,
+    TYPE_LIBS,
+    WORKGROUP,
+    Copy,
+    declare_operand,
+    declare_output,
+    declare_scalar,
+    pack_head,
+    pack_tail,
+)
+from .layout import broadcast_strides, coalesce, workgroups
+from .shaders import WGSL_TYPES
+
+copy = Copy()
+
+
+def word_of(value, dtype):
+    """A number as the 32-bit word that memory repeats."""
+    if dtype == np.float16:
+        half = int(np.float16(value).view(np.uint16))
+        return half << 16 | half
+    if dtype == np.float32:
+        with np.errstate(over="ignore"):
+            return int(np.float32(value).view(np.uint32))
+    if dtype == np.bool_:
+        return int(bool(value))
+    if dtype == np.uint8:
+        return int(value) & 255
+    if not -(2**31) <= value < 2**31:
+        raise OverflowError(
+            f"[wgpu] int64 is stored in 32 bits on the GPU and {value} does not fit; "
+            "keep this tensor on the CPU."
+        )
+    return int(value) & 0xFFFFFFFF
+
+
+def full(shape, value, dtype, gpu):
+    """An Array of this shape with every element equal to `value`."""
+    y = gpu.empty(shape, dtype)
+    if y.size:
+        words = -(-y.size * WGSL_BYTES[y.dtype] // 4)
+        params = (-(-words // 4), word_of(value, y.dtype))
+        gpu.run(gpu.kernel("fill"), (y,), params, workgroups(-(-words // (4 * WORKGROUP))))
+    return y
+
+
+WGSL_BYTES = {dtype: 2 if types[1] == "f16" else 4 for dtype, types in WGSL_TYPES.items()}
+
+
+class Arange:
+    """`Arange()(start, step, count, dtype, gpu)`: start + i * step."""
+
+    def __call__(self, start, step, count, dtype, gpu):
+        y = gpu.empty((count,), dtype)
+        if not count:
+            return y
+        types = gpu.alias_types(y.dtype)
+        kernel = gpu.kernel("arange", **types)
+        head = pack_head(types["T"], (count, 0, 0, 0), (start, step, 0, 0))
+        gpu.run(kernel, (y,), head, workgroups(-(-count // WORKGROUP)))
+        return y
+
+
+def copy_into(dst, src):
+    """Write `src` (an Array or a number, broadcast) into the memory that `dst` views."""
+    if not dst.size:
+        return
+    gpu = dst.gpu
+    scalar = not isinstance(src, Array)
+    if not scalar and src.storage is dst.storage:
+        src = copy(src)
+    dst.storage.bounds = None
+    walk = (0,) * dst.ndim if scalar else broadcast_strides(src.shape, src.strides, dst.shape)
+    sizes, read, write = coalesce(dst.shape, walk, dst.strides)
+    offset = 0 if scalar else src.offset
+    even = not (offset | dst.offset | dst.size) & 3
+    wide = even and write in ([], [1]) and (scalar or read in ([], [1]))
+    kernel = into_kernel(gpu, None if scalar else src.dtype, dst.dtype, wide)
+    kind = WGSL_TYPES[dst.dtype if scalar else src.dtype][0]
+    head = pack_head(kind, (offset, dst.offset, 0, 0), (src if scalar else 0, 0, 0, 0))
+    params = head + pack_tail(dst.size, sizes, (read, write))
+    groups = workgroups(-(-dst.size // (WORKGROUP * (4 if wide else 1))))
+    gpu.run(kernel, (dst,) if scalar else (src, dst), params, groups)
+
+
+def into_kernel(gpu, source, target, wide):
+    """The kernel that writes through strides; `source` is None for a number."""
+    types = WGSL_TYPES[target if source is None else source]
+    text = f"alias T = {types[0]};\n"
+    if source is None:
+        text += declare_scalar("a", types[0], LANES[0], wide)
+    else:
+        text += declare_operand("a", 1, types, wide)
+    out_types = WGSL_TYPES[target]
+    binding = 1 if source is None else 2
+    text += declare_output(binding, out_types, out_types[0], target, wide)
+    libs = (*TYPE_LIBS[types[0]], "params", "into4" if wide else "into")
+    return gpu.pipelines.get("copy", libs, text)
+
+
+def narrow(array, axis, start, length):
+    """A view of `length` entries of one axis."""
+    shape = array.shape[:axis] + (length,) + array.shape[axis + 1 :]
+    return array.view(shape, array.strides, array.offset + start * array.strides[axis])
+
+
+class Cat:
+    """`Cat()(*arrays, axis)`: one after another along an axis; one dispatch each."""
+
+    def __call__(self, *arrays, axis):
+        first = arrays[0]
+        total = sum(a.shape[axis] for a in arrays)
+        shape = first.shape[:axis] + (total,) + first.shape[axis + 1 :]
+        y = first.gpu.empty(shape, first.dtype)
+        start = 0
+        for a in arrays:
+            copy_into(narrow(y, axis, start, a.shape[axis]), a)
+            start += a.shape[axis]
+        return y
+
+
+class Pad:
+    """`Pad()(x, pads, value)`: `pads` holds (before, after) per dimension, negative to crop."""
+
+    def __call__(self, x, pads, value=0):
+        shape = tuple(n + before + after for n, (before, after) in zip(x.shape, pads))
+        y = full(shape, value, x.dtype, x.gpu)
+        inner = y
+        for axis, (before, after) in enumerate(pads):
+            skip, start = max(-before, 0), max(before, 0)
+            length = x.shape[axis] - skip - max(-after, 0)
+            x = narrow(x, axis, skip, length)
+            inner = narrow(inner, axis, start, length)
+        copy_into(inner, x)
+        return y

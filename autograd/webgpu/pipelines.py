@@ -1,0 +1,85 @@
+"""Compiled kernels and bind-group layouts, each made once per device."""
+
+import wgpu
+
+from .shaders import SLOT_BYTES, Source, access
+
+BINDING_TYPES = {"u": "uniform", "r": "read-only-storage", "w": "storage"}
+
+
+class Layout:
+    """One explicit bind-group layout; kernels with the same bindings share it."""
+
+    __slots__ = ("id", "access", "group_layout", "pipeline_layout")
+
+    def __init__(self, device, ident, pattern):
+        entries = []
+        for binding, kind in enumerate(pattern):
+            buffer = {"type": BINDING_TYPES[kind]}
+            if kind == "u":
+                buffer.update(has_dynamic_offset=True, min_binding_size=SLOT_BYTES)
+            entries.append(
+                {
+                    "binding": binding,
+                    "visibility": wgpu.ShaderStage.COMPUTE,
+                    "buffer": buffer,
+                }
+            )
+        self.id = ident
+        self.access = pattern
+        self.group_layout = device.create_bind_group_layout(entries=entries)
+        self.pipeline_layout = device.create_pipeline_layout(
+            bind_group_layouts=[self.group_layout]
+        )
+
+
+class Kernel:
+    """A compiled pipeline, its name for messages, and its layout."""
+
+    __slots__ = ("name", "pipeline", "layout", "source")
+
+    def __init__(self, name, pipeline, layout, source):
+        self.name = name
+        self.pipeline = pipeline
+        self.layout = layout
+        self.source = source
+
+
+class Pipelines:
+    """Kernels by (file, libs, declarations), layouts by their access pattern."""
+
+    def __init__(self, device, counters):
+        self.device = device
+        self.counters = counters
+        self.kernels = {}
+        self.layouts = {}
+
+    def get(self, name, libs=(), extra=""):
+        """The kernel of wgsl/<name>.wgsl with these libs and declarations appended."""
+        key = (name, libs, extra)
+        kernel = self.kernels.get(key)
+        if kernel is None:
+            kernel = self.kernels[key] = self._compile(Source(name, libs, extra))
+        return kernel
+
+    def _compile(self, source):
+        text = source.text()
+        layout = self._layout(access(text))
+        try:
+            module = self.device.create_shader_module(label=source.name, code=text)
+            pipeline = self.device.create_compute_pipeline(
+                label=source.name,
+                layout=layout.pipeline_layout,
+                compute={"module": module, "entry_point": "main"},
+            )
+        except wgpu.GPUError as error:
+            raise RuntimeError(f"[wgpu] {source.blame(str(error))}") from error
+        self.counters["pipelines"] += 1
+        return Kernel(source.name, pipeline, layout, source)
+
+    def _layout(self, pattern):
+        layout = self.layouts.get(pattern)
+        if layout is None:
+            layout = Layout(self.device, len(self.layouts), pattern)
+            self.layouts[pattern] = layout
+        return layout

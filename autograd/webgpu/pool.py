@@ -1,0 +1,124 @@
+"""Device buffers by size class, recycled in a fixed order."""
+
+from functools import lru_cache
+from heapq import heappop, heappush
+
+import wgpu
+
+from .buffers import OutOfMemoryError
+
+MIN_CLASS = 256
+EXACT_ABOVE = 1 << 16
+KEEP_BYTES = 1 << 28
+
+
+class Buffer:
+    """One device allocation: its id never comes back, so caches may be keyed on it."""
+
+    __slots__ = ("id", "size", "gpu_buffer", "stamp")
+
+    def __init__(self, ident, size, gpu_buffer):
+        self.id = ident
+        self.size = size
+        self.gpu_buffer = gpu_buffer
+        self.stamp = -1
+
+
+@lru_cache(maxsize=4096)
+def size_class(nbytes):
+    """Powers of two, and quarter steps above 64 KiB so that at most a fifth is wasted."""
+    if nbytes <= MIN_CLASS:
+        return MIN_CLASS
+    power = 1 << (nbytes - 1).bit_length()
+    if power <= EXACT_ABOVE:
+        return power
+    step = power >> 3
+    return -(-nbytes // step) * step
+
+
+class Pool:
+    """Free buffers by size; the lowest id goes out first, whatever order they came back in.
+
+    So a loop that allocates and frees alike in every step meets the same buffers in every
+    step, and the bind groups that name them are found in their cache.
+    """
+
+    def __init__(self, device, max_bytes, on_drop):
+        self.device = device
+        self.max_bytes = max_bytes
+        self.on_drop = on_drop
+        self.batch = 0
+        self.free = {}
+        self.buffers = {}
+        self.next_id = 0
+
+    def take(self, nbytes):
+        """A buffer of at least `nbytes`; it holds old data."""
+        size = size_class(nbytes)
+        try:
+            return self.buffers[heappop(self.free[size])]
+        except (KeyError, IndexError):
+            return self._create(nbytes, size)
+
+    def give(self, buffer):
+        """Return a buffer. Runs in finalisers: no lock, one atomic push."""
+        buffer.stamp = self.batch
+        heappush(self.free[buffer.size], buffer.id)
+
+    def _create(self, nbytes, size):
+        if nbytes > self.max_bytes:
+            raise ValueError(
+                f"[wgpu] one tensor needs {nbytes:,} bytes and this adapter binds at most "
+                f"{self.max_bytes:,}. Split it, or keep it on the CPU."
+            )
+        if self.pooled()[1] > KEEP_BYTES:
+            self.trim()
+        wanted = min(size, self.max_bytes & ~15)
+        try:
+            gpu_buffer = self._allocate(wanted)
+        except wgpu.GPUOutOfMemoryError:
+            gpu_buffer = self._allocate_again(wanted)
+        buffer = Buffer(self.next_id, size, gpu_buffer)
+        self.next_id += 1
+        self.buffers[buffer.id] = buffer
+        self.free.setdefault(size, [])
+        return buffer
+
+    def _allocate(self, size):
+        usage = wgpu.BufferUsage
+        return self.device.create_buffer(
+            size=size, usage=usage.STORAGE | usage.COPY_SRC | usage.COPY_DST
+        )
+
+    def _allocate_again(self, size):
+        self.trim()
+        try:
+            return self._allocate(size)
+        except wgpu.GPUOutOfMemoryError as error:
+            live = self.live()
+            raise OutOfMemoryError(
+                f"[wgpu] no room for a buffer of {size:,} bytes; {live[0]} buffers with "
+                f"{live[1]:,} bytes are in use. Free tensors or use smaller batches."
+            ) from error
+
+    def trim(self):
+        """Give every free buffer back to the driver."""
+        dropped = set()
+        for heap in self.free.values():
+            while heap:
+                dropped.add(heappop(heap))
+        for ident in dropped:
+            del self.buffers[ident]
+        if dropped:
+            self.on_drop(dropped)
+
+    def pooled(self):
+        """(buffers, bytes) that wait for their next user."""
+        counts = [(len(heap), size) for size, heap in list(self.free.items())]
+        return sum(n for n, _ in counts), sum(n * size for n, size in counts)
+
+    def live(self):
+        """(buffers, bytes) that tensors hold."""
+        sizes = [buffer.size for buffer in list(self.buffers.values())]
+        count, nbytes = self.pooled()
+        return len(sizes) - count, sum(sizes) - nbytes

@@ -1,0 +1,193 @@
+"""Launchers of reductions: chunks of each output in parallel, then chunks of the chunks.
+
+No barrier and no atomic: each invocation folds its own elements in a fixed order. A pass
+leaves at most 256 links in a chain of additions, which keeps the rounding error small.
+"""
+
+import numpy as np
+
+from .elementwise import TYPE_LIBS, WORKGROUP
+from .layout import coalesce, dim_words, element_count, workgroups
+from .movement import full
+from .shaders import WGSL_TYPES
+
+SHORTEST, LONGEST = 64, 256
+INVOCATIONS = 16384
+MAX_PLANS = 4096
+FLOAT32 = np.dtype(np.float32)
+INT64 = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+IDENTITY = {"sum": 0, "prod": 1, "any": 0, "all": 1}
+
+
+def chunk_count(n, length):
+    """Into how many chunks an output is cut: enough to fill a GPU, none too long."""
+    if length <= SHORTEST:
+        return 1
+    filling = min(-(-length // SHORTEST), -(-INVOCATIONS // n))
+    return max(filling, -(-length // LONGEST))
+
+
+def split_axes(shape, strides, axes):
+    """Coalesced (keep sizes, keep strides, fold sizes, fold strides)."""
+    kept = [d for d in range(len(shape)) if d not in axes]
+    keep = coalesce([shape[d] for d in kept], [strides[d] for d in kept])
+    fold = coalesce([shape[d] for d in axes], [strides[d] for d in axes])
+    return (*keep, *fold)
+
+
+def out_shape(shape, axes, keepdims):
+    """The shape that is left."""
+    if keepdims:
+        return tuple(1 if d in axes else size for d, size in enumerate(shape))
+    return tuple(size for d, size in enumerate(shape) if d not in axes)
+
+
+def by_fours(geometry, offset):
+    """The geometry in groups of four elements: ('rows' | 'columns' | None, geometry)."""
+    keep, keep_strides, fold, fold_strides = geometry
+    if offset % 4:
+        return None, geometry
+    if fold_strides == [1] and not any(v % 4 for v in (*keep_strides, fold[0])):
+        return "rows", (keep, [s // 4 for s in keep_strides], [fold[0] // 4], [1])
+    if keep_strides[-1:] == [1]:
+        if not any(v % 4 for v in (*keep_strides[:-1], *fold_strides, keep[-1])):
+            strides = [s // 4 for s in keep_strides[:-1]] + [1]
+            sizes = keep[:-1] + [keep[-1] // 4]
+            return "columns", (sizes, strides, fold, [s // 4 for s in fold_strides])
+    return None, geometry
+
+
+class Pass:
+    """One dispatch of a plan: its kernel, its parameters after the offset, its output."""
+
+    __slots__ = ("main", "kernel", "tail", "groups", "unit", "shape", "dtype")
+
+
+def pack_fold(geometry, n, chunks, length, fold_inner):
+    """Parameters of lib/fold.wgsl after `offset`."""
+    keep, keep_strides, fold, fold_strides = geometry
+    dims = dim_words(keep, keep_strides) + dim_words(fold, fold_strides)
+    words = [n * chunks, n, chunks, length, len(keep), len(fold), fold_inner, *dims]
+    return np.array(words, dtype=np.int64).astype(np.uint32).tobytes()
+
+
+def one_pass(geometry, offset):
+    """A Pass without its kernel, its chunks, and the geometry of what it leaves behind."""
+    step = Pass()
+    n = element_count(tuple(geometry[0]))
+    wide, geometry = by_fours(geometry, offset)
+    length = element_count(tuple(geometry[2]))
+    outputs = n // 4 if wide == "columns" else n
+    chunks = chunk_count(outputs, length)
+    fold_inner = int(geometry[3] == [1])
+    step.main = f"reduce_{wide}4" if wide else "reduce"
+    step.unit = 4 if wide else 1
+    step.tail = pack_fold(geometry, outputs, chunks, length, fold_inner)
+    step.groups = workgroups(-(-outputs * chunks // WORKGROUP))
+    if fold_inner:
+        step.shape, rest = (n, chunks), ([n], [chunks], [chunks], [1])
+    else:
+        step.shape, rest = (chunks, n), ([n], [1], [chunks], [n])
+    return step, chunks, rest
+
+
+class Fold:
+    """`Fold(name)(x, axes, keepdims=False, dtype=None)`; wgsl/<name>.wgsl says how to join.
+
+    `dtype` is the result's: by default int64 for sums and products of integers, bool for
+    any and all, else the operand's.
+    """
+
+    def __init__(self, name):
+        self.name = name
+        self.plans = {}
+
+    def result_dtype(self, dtype):
+        """The dtype of the result where none is asked for."""
+        if self.name in ("any", "all"):
+            return BOOL
+        if self.name in ("sum", "prod") and dtype.kind in "iub":
+            return INT64
+        return dtype
+
+    def __call__(self, x, axes, keepdims=False, dtype=None):
+        key = (x.shape, x.strides, x.dtype, axes, keepdims, dtype, x.offset % 4, x.gpu)
+        plan = self.plans.get(key)
+        if plan is None:
+            if len(self.plans) >= MAX_PLANS:
+                self.plans.clear()
+            plan = self.plans[key] = self.plan(x, axes, keepdims, dtype)
+        shape, dtype, passes = plan
+        if not passes:
+            return full(shape, IDENTITY.get(self.name, 0), dtype, x.gpu)
+        offset = x.offset
+        for step in passes:
+            y = x.gpu.empty(step.shape, step.dtype)
+            head = (offset // step.unit).to_bytes(4, "little")
+            x.gpu.run(step.kernel, (x, y), head + step.tail, step.groups)
+            x, offset = y, 0
+        return y
+
+    def plan(self, x, axes, keepdims, dtype):
+        """(output shape, output dtype, passes); no pass where there is nothing to fold."""
+        dtype = np.dtype(dtype) if dtype is not None else self.result_dtype(x.dtype)
+        shape = out_shape(x.shape, axes, keepdims)
+        if not x.size:
+            return shape, dtype, []
+        geometry = split_axes(x.shape, x.strides, axes)
+        partial = FLOAT32 if dtype == np.float16 else dtype
+        passes, source, offset, chunks = [], x.dtype, x.offset, 0
+        while chunks != 1:
+            step, chunks, geometry = one_pass(geometry, offset)
+            step.dtype = partial if chunks > 1 else dtype
+            step.kernel = self.kernel(x.gpu, step.main, source, step.dtype)
+            passes.append(step)
+            source, offset = partial, 0
+        step.shape = shape
+        return shape, dtype, passes
+
+    def kernel(self, gpu, main, source, target):
+        """Compile `main` for these dtypes of the input and the output."""
+        kind, element = WGSL_TYPES[source]
+        result, stored = WGSL_TYPES[target]
+        libs = (*TYPE_LIBS[kind], "fold", main)
+        return gpu.kernel(self.name, libs, T=kind, E=element, A=result, S=stored)
+
+
+class Extreme:
+    """`Extreme("argmax" | "argmin")(x, axis, keepdims=False)`: int64 positions.
+
+    `axis=None` counts through the flattened operand. The first extreme wins, a NaN before all.
+    """
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, x, axis, keepdims=False):
+        gpu = x.gpu
+        axes = tuple(range(x.ndim)) if axis is None else (axis,)
+        shape = out_shape(x.shape, axes, keepdims)
+        y = gpu.empty(shape, INT64)
+        if not y.size:
+            return y
+        geometry = split_axes(x.shape, x.strides, axes)
+        length = element_count(tuple(geometry[2]))
+        chunks = chunk_count(y.size, length)
+        fold_inner = int(geometry[3] == [1] or chunks > 1)
+        head = x.offset.to_bytes(4, "little")
+        params = head + pack_fold(geometry, y.size, chunks, length, fold_inner)
+        types = gpu.alias_types(x.dtype)
+        libs = (*TYPE_LIBS[types["T"]], "fold")
+        found = y if chunks == 1 else gpu.empty((y.size, chunks), INT64)
+        kernel = gpu.kernel(self.name, (*libs, "arg"), **types)
+        gpu.run(kernel, (x, found), params, workgroups(-(-y.size * chunks // WORKGROUP)))
+        if chunks > 1:
+            kernel = gpu.kernel(self.name, (*libs, "arg_pick"), **types)
+            gpu.run(kernel, (x, found, y), params, workgroups(-(-y.size // WORKGROUP)))
+        return y
+
+
+def Reduce(name):  # noqa: N802  (it stands where the other launchers' classes stand)
+    """The launcher of a reduction: a Fold, or an Extreme for argmax and argmin."""
+    return Extreme(name) if name in ("argmax", "argmin") else Fold(name)

@@ -1,0 +1,37 @@
+"""The device that these tests run on, and the comparison that they all use."""
+
+import os
+
+import numpy as np
+import pytest
+
+from autograd import webgpu
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """The first Vulkan device; without one a skip, or in CI a failure."""
+    if not webgpu.is_available():
+        if os.environ.get("AUTOGRAD_REQUIRE_WGPU", "") not in ("", "0"):
+            pytest.fail("AUTOGRAD_REQUIRE_WGPU is set and there is no Vulkan device")
+        pytest.skip("no Vulkan device: install mesa-vulkan-drivers to run the GPU tests")
+    return webgpu.open_device(0)
+
+
+@pytest.fixture
+def rng():
+    """The same random numbers in every run."""
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def check(gpu):
+    """Assert that a device array has the shape, dtype and values of a NumPy one."""
+
+    def compare(got, want, rtol=2e-6, atol=1e-7):
+        got, want = gpu.download(got), np.asarray(want)
+        assert got.shape == want.shape
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
+
+    return compare

@@ -1,0 +1,3 @@
+fn start() -> A { return 0u; }
+fn enter(x: T) -> A { return select(0u, 1u, truth(x)); }
+fn join(a: A, b: A) -> A { return a | b; }

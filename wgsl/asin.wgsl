@@ -1,0 +1,3 @@
+fn op(x: T) -> R {
+  return asin_safe(x);
+}

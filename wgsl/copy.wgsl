@@ -1,0 +1,3 @@
+fn op(x: T) -> R {
+  return x;
+}

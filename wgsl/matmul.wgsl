@@ -1,0 +1,67 @@
+// y[m, n] = sum over k of a[m, k] * b[k, n] (+ bias[n]), for every matrix of a batch.
+// 2 M N K operations; each invocation reads 4 (ROWS + COLS) numbers per 16 ROWS * COLS products.
+// A register tile without barriers: ROWS x COLS blocks of 4 x 4. Where occupancy counts, the
+// launcher picks smaller tiles. Sums are f32 whatever the operands are.
+struct Params {
+  m: u32,
+  n: u32,
+  k: u32,
+  rank: u32,                  // dimensions of the batch
+  a_offset: u32,
+  b_offset: u32,
+  bias_offset: u32,
+  groups: u32,                // workgroups of one matrix along n
+  a_row: u32,                 // strides
+  a_col: u32,
+  b_row: u32,
+  b_col: u32,
+  bias_col: u32,
+  pad0: u32,
+  pad1: u32,
+  pad2: u32,
+  dims: array<vec4<u32>, 8>,  // of the batch: size, stride of a, stride of b
+}
+@group(0) @binding(0) var<uniform> p: Params;
+
+// First elements of this invocation's matrices in a and b.
+fn batch_start(batch: u32) -> vec2<u32> {
+  var rest = batch;
+  var at = vec2<u32>(p.a_offset, p.b_offset);
+  for (var d = p.rank; d > 0u; d--) {
+    let dim = p.dims[d - 1u];
+    let next = rest / dim.x;
+    at += (rest - next * dim.x) * dim.yz;
+    rest = next;
+  }
+  return at;
+}
+
+@compute @workgroup_size(8, 8)
+fn main(@builtin(workgroup_id) w: vec3<u32>, @builtin(local_invocation_id) l: vec3<u32>,
+        @builtin(num_workgroups) count: vec3<u32>) {
+  let strip = w.x / p.groups;
+  let row = (strip * 8u + l.y) * 4u * ROWS;
+  let col = ((w.x - strip * p.groups) * 8u + l.x) * 4u * COLS;
+  if (row >= p.m || col >= p.n) { return; }
+  let batch = w.y;
+  let start = batch_start(batch);
+  var acc: array<array<mat4x4<f32>, COLS>, ROWS>;
+  for (var r = 0u; r < ROWS; r++) {
+    for (var c = 0u; c < COLS; c++) { acc[r][c] = mat4x4<f32>(); }
+  }
+  for (var k = 0u; k < p.k; k += 4u) {
+    var b4: array<mat4x4<f32>, COLS>;
+    for (var c = 0u; c < COLS; c++) { b4[c] = b_block(start.y, k, col + 4u * c); }
+    for (var r = 0u; r < ROWS; r++) {
+      let a4 = a_block(start.x, row + 4u * r, k);
+      for (var c = 0u; c < COLS; c++) { acc[r][c] += b4[c] * a4; }
+    }
+  }
+  for (var r = 0u; r < ROWS; r++) {
+    for (var c = 0u; c < COLS; c++) {
+      for (var i = 0u; i < 4u; i++) {
+        store(batch, row + 4u * r + i, col + 4u * c, acc[r][c][i]);
+      }
+    }
+  }
+}

@@ -1,0 +1,3 @@
+fn start() -> A { return A(0); }
+fn enter(x: T) -> A { return A(x); }
+fn join(a: A, b: A) -> A { return a + b; }
