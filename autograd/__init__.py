@@ -8,8 +8,9 @@ tensor([2., 4.])
 """
 
 from . import ops  # noqa: F401  (registers every op and gives Tensor its methods)
-from . import autograd, op
+from . import autograd, nn, op, optim
 from . import webgpu as wgpu
+from .checkpoint import load, save
 from .create import (
     arange,
     as_tensor,
@@ -56,8 +57,9 @@ bool = bool_
 __all__ = [
     "Tensor", "arange", "as_tensor", "autograd", "backward", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
     "float16", "float32", "float64", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype", "get_rng_state",
-    "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linspace", "long", "manual_seed",
-    "no_grad", "ones", "ones_like", "promote_types", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "result_type",
-    "set_default_device", "set_default_dtype", "set_grad_enabled", "set_rng_state", "tape", "tensor", "uint8", "wgpu", "zeros", "zeros_like",
+    "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linspace", "load", "long", "manual_seed",
+    "nn", "no_grad", "ones", "ones_like", "optim", "promote_types", "rand", "rand_like", "randint", "randn", "randn_like", "randperm",
+    "result_type", "save", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_rng_state", "tape", "tensor", "uint8",
+    "wgpu", "zeros", "zeros_like",
     *op.PUBLIC,
 ]  # fmt: skip

@@ -102,7 +102,7 @@ class _Check:
                     f"[{self.name}] {self._input(i)} is {x.dtype.name}: its rounding drowns differences of {self.eps:g}. "
                     "Pass float64 on the CPU, as in x.cpu().double()"
                 )
-            if any(s == 0 and n > 1 for s, n in zip(x.data.strides, x.shape, strict=True)):
+            if x.numel() and any(s == 0 and n > 1 for s, n in zip(x.data.strides, x.shape, strict=True)):
                 raise ValueError(f"[{self.name}] elements of {self._input(i)} share memory (it was expanded); pass its clone()")
             if not x.data.flags.writeable:
                 raise ValueError(f"[{self.name}] the memory of {self._input(i)} is read-only; pass its clone()")

@@ -88,6 +88,21 @@ def apply(op: type[Op], *inputs: Any, **attrs: Any) -> Any:
     Returns a Tensor, or a tuple of them for an op with several outputs. RuntimeError for tensors on different
     devices, NotImplementedError for an op without a kernel, ValueError for shapes that do not fit.
     """
+    x = inputs[0]
+    if len(inputs) == 1 and x.data.__class__ is ndarray and op.outputs == 1:
+        data = x.data
+        if op.view:  # strides only: no arithmetic that could warn
+            y = wrap(op.numpy(data, **attrs))
+            track_view(y, x, op, attrs)
+        else:
+            y = wrap(_compute(op, (data,), attrs))
+        if x._requires_grad and op.differentiable and state.enabled:
+            record_one(op, x, y, attrs)
+        return y
+    return _apply_many(op, inputs, attrs)
+
+
+def _apply_many(op: type[Op], inputs: tuple, attrs: dict) -> Any:
     arrays: list = []
     first = gpu = None
     tracked = False
@@ -103,23 +118,16 @@ def apply(op: type[Op], *inputs: Any, **attrs: Any) -> Any:
         elif where is not gpu:
             raise _mixed(op, inputs)
         tracked = tracked or x._requires_grad
-    if gpu is not None:
-        out = _launch(op, arrays, attrs)
-    elif op.view:  # strides only: no arithmetic that could warn
-        out = op.numpy(*arrays, **attrs)
-    else:
-        out = _compute(op, arrays, attrs)
+    out = _compute(op, arrays, attrs) if gpu is None else _launch(op, arrays, attrs)
     if op.outputs > 1:
         results = tuple([wrap(o) for o in out])
-        if tracked and op.differentiable and state.enabled:
-            record(op, inputs, attrs, results)
-        return results
-    y = wrap(out)
-    if op.view:
-        track_view(y, first, op, attrs)
+    else:
+        results = (wrap(out),)
+        if op.view:
+            track_view(results[0], first, op, attrs)
     if tracked and op.differentiable and state.enabled:
-        record(op, inputs, attrs, (y,))
-    return y
+        record(op, inputs, attrs, results)
+    return results if op.outputs > 1 else results[0]
 
 
 def _launch(op: type[Op], arrays: list, attrs: dict) -> Any:
@@ -128,7 +136,7 @@ def _launch(op: type[Op], arrays: list, attrs: dict) -> Any:
     return op.wgpu(*arrays, **attrs)
 
 
-def _compute(op: type[Op], arrays: list, attrs: dict) -> Any:
+def _compute(op: type[Op], arrays: Any, attrs: dict) -> Any:
     try:
         return state.run(op.numpy, *arrays, **attrs)
     except ValueError as error:  # in the op's name
@@ -149,8 +157,7 @@ def record(op: type[Op], inputs: tuple, attrs: dict, results: tuple) -> None:
     if data.__class__ is not ndarray:
         node.gpu = data.gpu
     if op.saves:
-        needed = [any([edges[j] is not None for j in users]) for users in op.saves]
-        needed += needed[-1:] * (len(inputs) - len(needed))  # the last entry speaks for all that follow
+        needed = [any([edges[j] is not None for j in users]) for users in op.saves[: len(inputs)]]
         node.saved = tuple([x if keep else None for x, keep in zip(inputs, needed, strict=True)])
         node.versions = tuple([x.version[0] if isinstance(x, Tensor) else None for x in node.saved])
     if op.keeps:
@@ -161,12 +168,24 @@ def record(op: type[Op], inputs: tuple, attrs: dict, results: tuple) -> None:
             r._requires_grad = True
 
 
+def record_one(op: type[Op], x: Tensor, y: Tensor, attrs: dict) -> None:
+    """The short form of record() for one input that requires grad and one output, on the CPU."""
+    if y.data.dtype.kind != "f":
+        return
+    y.node = node = make_node(op, (x.node or x,), attrs, y.data)
+    y._requires_grad = True
+    if op.saves:
+        node.saved, node.versions = (x,), (x.version[0],)
+    if op.keeps:
+        node.kept = ((y.data, y.version, y.version[0]),)
+
+
 def unary(op: type[Op], floating: bool = True) -> Callable:
     """The function x -> op(x), on a short path for floating point tensors on the CPU.
 
     floating: integers are converted to the default dtype first, as PyTorch does for mathematical functions.
     """
-    compute_numpy, keeps, saves, recorded = op.numpy, op.keeps, bool(op.saves), op.differentiable
+    compute_numpy, recorded = op.numpy, op.differentiable
 
     def function(x: Tensor) -> Tensor:
         if not isinstance(x, Tensor):
@@ -178,12 +197,7 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
             return apply(op, x)
         y = wrap(state.run(compute_numpy, data))
         if recorded and x._requires_grad and state.enabled:
-            y.node = node = make_node(op, (x.node or x,), NO_ATTRS, y.data)
-            y._requires_grad = True
-            if saves:
-                node.saved, node.versions = (x,), (x.version[0],)
-            if keeps:
-                node.kept = ((y.data, y.version, 0),)
+            record_one(op, x, y, NO_ATTRS)
         return y
 
     return _named(function, op)
@@ -210,6 +224,8 @@ def binary(op: type[Op], check: Callable | None = None) -> Callable:
             except ValueError:
                 shapes.broadcast((x.shape, y.shape), op.name)
                 raise
+            except TypeError:  # not a function of floating point: the op's own check says so in its words
+                return _general(op, a, b, check, strict)
             if recorded and (a._requires_grad or b._requires_grad) and state.enabled:
                 if saves and not crosswise:
                     record(op, (a, b), {}, (out,))

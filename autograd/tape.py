@@ -113,8 +113,8 @@ def make_pick(source: Node, index: int, data: Any) -> Pick:
     return pick
 
 
-def _reachable(pending: dict, targets: set) -> set:
-    """The nodes on a path from `pending`'s nodes to a target (nodes or leaves): the only ones worth running."""
+def _leading_to(pending: dict, targets: dict) -> set:
+    """The nodes from which a target (a node or leaf) is reached by at least one edge: the only ones worth running."""
     found: dict[int, Node] = {}
     stack = [n for n in pending if isinstance(n, Node)]
     while stack:
@@ -122,11 +122,11 @@ def _reachable(pending: dict, targets: set) -> set:
         if node.seq not in found:
             found[node.seq] = node
             stack.extend(e for e in node.edges if isinstance(e, Node))
-    needed = set(targets)
+    leading: set = set()
     for seq in sorted(found, reverse=True):  # oldest first
-        if any(e in needed for e in found[seq].edges):
-            needed.add(found[seq])
-    return needed
+        if any(e in leading or e in targets for e in found[seq].edges):
+            leading.add(found[seq])
+    return leading
 
 
 def run_hooks(hooks: Iterable[Callable], g: Tensor) -> Tensor:
@@ -141,7 +141,7 @@ def walk(pending: dict, retain: bool, create: bool, needed: set | None = None,
          targets: dict = NO_TARGETS) -> dict:  # fmt: skip
     """Send the gradients in `pending` (node or leaf -> gradient) back; return those that arrive at leaves.
 
-    `targets` collects the gradients of inner nodes that are asked for. Only nodes in `needed` run, when given.
+    With `needed`, only those nodes run, and `targets` collects the gradients of the inner nodes that are asked for.
     """
     heap = [(n.seq, n) for n in pending if isinstance(n, Node)]
     heapify(heap)
@@ -162,9 +162,9 @@ def walk(pending: dict, retain: bool, create: bool, needed: set | None = None,
         rule = op.backward if create else op.fused_backward
         grads = rule(node, dy) if op.outputs == 1 else rule(node, *dy)
         for edge, g in zip(node.edges, grads if grads.__class__ is tuple else (grads,), strict=True):
-            if edge is None or g is None or (needed is not None and edge not in needed):
+            if edge is None or g is None or (needed is not None and edge not in needed and edge not in targets):
                 continue
-            inner = isinstance(edge, Node)
+            inner = edge.__class__ is Node or edge.__class__ is Pick
             want = edge if inner else edge.data  # both have the shape and the NumPy dtype that the gradient must have
             data = g.data
             if data.shape != want.shape:
@@ -194,29 +194,33 @@ def _hand_over(pick: Pick, dy: Tensor, pending: dict, heap: list) -> None:
 
 
 def _seed(outputs: tuple, seeds: tuple, where: str) -> dict:
-    """The first gradients, checked: one for each output, of its shape; ones for a scalar output without one."""
+    """The first gradients: one for each output; an output that is given twice gets their sum."""
     pending: dict = {}
     for y, dy in zip(outputs, seeds, strict=True):
-        if not y.requires_grad:
-            raise RuntimeError(f"[{where}] the tensor was not recorded: it does not require grad and has no grad_fn")
-        if dy is None:
-            if y.data.size != 1:
-                raise RuntimeError(
-                    f"[{where}] a gradient is created by itself only for a single element; got shape {y.shape}. "
-                    "Reduce it (.sum(), .mean()) or pass gradient="
-                )
-            dy = y.one()
-        elif not hasattr(dy, "requires_grad"):
-            raise TypeError(f"[{where}] a gradient must be a Tensor or None; got {type(dy).__name__}")
-        elif dy.shape != y.shape:
-            raise RuntimeError(f"[{where}] the gradient must have its tensor's shape; got {dy.shape} for {y.shape}")
-        elif dy.device != y.device:
-            raise RuntimeError(f"[{where}] the gradient must be on its tensor's device; got {dy.device} for {y.device}")
-        elif dy.dtype is not y.dtype:
-            dy = dy.to(y.dtype)
+        dy = _first_gradient(y, dy, where)
         key = y.node or y
         pending[key] = dy if key not in pending else pending[key] + dy
     return pending
+
+
+def _first_gradient(y: Tensor, dy: Tensor | None, where: str) -> Tensor:
+    """dy, checked against y; a one for a single element when there is none."""
+    if not y._requires_grad:
+        raise RuntimeError(f"[{where}] the tensor was not recorded: it does not require grad and has no grad_fn")
+    if dy is None:
+        if y.data.size != 1:
+            raise RuntimeError(
+                f"[{where}] a gradient is created by itself only for a single element; got shape {y.shape}. "
+                "Reduce it (.sum(), .mean()) or pass gradient="
+            )
+        return y.one()
+    if not hasattr(dy, "requires_grad"):
+        raise TypeError(f"[{where}] a gradient must be a Tensor or None; got {type(dy).__name__}")
+    if dy.shape != y.shape:
+        raise RuntimeError(f"[{where}] the gradient must have its tensor's shape; got {dy.shape} for {y.shape}")
+    if dy.device != y.device:
+        raise RuntimeError(f"[{where}] the gradient must be on its tensor's device; got {dy.device} for {y.device}")
+    return dy if dy.dtype is y.dtype else dy.to(y.dtype)
 
 
 def _as_tuple(x: Any) -> tuple:
@@ -230,23 +234,21 @@ def backward(outputs: Any, gradient: Any = None, retain_graph: bool | None = Non
     retain_graph (default: create_graph) keeps the saved values for another pass; create_graph records the gradient
     itself. Nothing is added to any .grad when an error stops the walk.
     """
-    outputs = _as_tuple(outputs)
-    seeds = _as_tuple(gradient) if gradient is not None else (None,) * len(outputs)
     retain = create_graph if retain_graph is None else retain_graph
-    only = None if inputs is None else {t.node or t: t for t in _as_tuple(inputs)}
     before = state.enabled
     state.enabled = create_graph
     try:
-        pending = _seed(outputs, seeds, "backward")
-        if only is None:
+        if outputs.__class__ in _SEQUENCE:
+            pending = _seed(tuple(outputs), (None,) * len(outputs) if gradient is None else _as_tuple(gradient), "backward")
+        else:
+            pending = {outputs.node or outputs: _first_gradient(outputs, gradient, "backward")}
+        if inputs is None:
             arrived = walk(pending, retain, create_graph)
         else:
-            targets = dict.fromkeys(only)
-            arrived = walk(pending, retain, create_graph, _reachable(pending, set(only)), targets)
-            arrived = {only[k]: g for k, g in {**arrived, **targets}.items() if k in only and g is not None}
-        del seeds, pending, gradient
+            arrived = _walk_to(_as_tuple(inputs), pending, retain, create_graph)
+        del gradient, pending  # what nobody else holds may be taken over as a .grad
         for leaf in arrived:
-            if leaf.hooks and not leaf.node:
+            if leaf.hooks and leaf.node is None:
                 arrived[leaf] = run_hooks(leaf.hooks, arrived[leaf])
         with _grad_lock:
             while arrived:
@@ -255,13 +257,21 @@ def backward(outputs: Any, gradient: Any = None, retain_graph: bool | None = Non
         state.enabled = before
 
 
+def _walk_to(inputs: tuple, pending: dict, retain: bool, create: bool) -> dict:
+    """The gradients that arrive at `inputs`, leaves or not: {tensor: gradient}."""
+    only = {t.node or t: t for t in inputs}
+    targets: dict = dict.fromkeys(only)
+    arrived = walk(pending, retain, create, _leading_to(pending, targets), targets)
+    return {t: g for k, t in only.items() if (g := arrived.get(k) if targets[k] is None else targets[k]) is not None}
+
+
 def _accumulate(leaf: Tensor, g: Tensor, create_graph: bool) -> None:
     """Add g into leaf.grad. The memory of g is taken over only when nobody else can see it."""
     if leaf.grad is not None:
         if create_graph:
             leaf.grad = leaf.grad + g
         else:
-            leaf.grad.add_(g)
+            leaf.grad.accumulate(g)
     elif getrefcount(g) <= 3 and (create_graph or g.owns_memory()):  # our caller's tuple, our variable, getrefcount's
         leaf.grad = g
     else:
@@ -283,16 +293,13 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     before = state.enabled
     state.enabled = create_graph
     try:
-        pending = _seed(outputs, seeds, "grad")
-        keys = [x.node or x for x in inputs]
-        targets = dict.fromkeys(keys)
-        leaves = walk(pending, retain, create_graph, _reachable(pending, set(keys)), targets)
+        found = _walk_to(inputs, _seed(outputs, seeds, "grad"), retain, create_graph)
         result = []
-        for i, (key, x) in enumerate(zip(keys, inputs, strict=True)):
-            g = targets[key] if isinstance(key, Node) else leaves.get(key)
+        for i, x in enumerate(inputs):
+            g = found.get(x)
             if g is None and not allow_unused:
                 raise RuntimeError(f"[grad] the outputs do not depend on input {i}; allow_unused=True gives None for it")
-            if g is not None and not x.node and x.hooks:
+            if g is not None and x.node is None and x.hooks:
                 g = run_hooks(x.hooks, g)
             result.append(g)
     finally:

@@ -174,6 +174,15 @@ class Tensor:
         one.fill(1)
         return wrap(one)
 
+    def accumulate(self, g: Tensor) -> None:
+        """self += g, of the same shape, dtype and device, not recorded: what .grad does at every step."""
+        data = self.data
+        if data.__class__ is ndarray and data.flags.writeable:
+            state.run(np.add, data, g.data, data)
+            self.version[0] += 1
+        else:
+            self.add_(g)
+
     def copied(self) -> Tensor:
         """A contiguous copy without history."""
         data = self.data
@@ -380,7 +389,7 @@ def _is_fixed(t: Tensor) -> bool:
 def write(x: Tensor, data: Any, name: str) -> None:
     """Copy data of x's shape into x's memory and count the change."""
     if x.data.__class__ is ndarray:
-        if 0 in x.data.strides and any(s == 0 and n > 1 for s, n in zip(x.data.strides, x.data.shape, strict=True)):
+        if x.data.size and 0 in x.data.strides and any(s == 0 and n > 1 for s, n in zip(x.data.strides, x.data.shape, strict=True)):
             raise RuntimeError(f"[{name}] elements of an expanded tensor share memory; clone() it before changing it")
         if not x.data.flags.writeable:
             raise RuntimeError(f"[{name}] the memory is read-only; clone() the tensor before changing it")

@@ -10,15 +10,11 @@ struct Params {
   a_offset: u32,
   b_offset: u32,
   bias_offset: u32,
-  groups: u32,                // workgroups of one matrix along n
-  a_row: u32,                 // strides
+  bias_col: u32,              // strides
+  a_row: u32,
   a_col: u32,
   b_row: u32,
   b_col: u32,
-  bias_col: u32,
-  pad0: u32,
-  pad1: u32,
-  pad2: u32,
   dims: array<vec4<u32>, 8>,  // of the batch: size, stride of a, stride of b
 }
 @group(0) @binding(0) var<uniform> p: Params;
@@ -37,13 +33,11 @@ fn batch_start(batch: u32) -> vec2<u32> {
 }
 
 @compute @workgroup_size(8, 8)
-fn main(@builtin(workgroup_id) w: vec3<u32>, @builtin(local_invocation_id) l: vec3<u32>,
-        @builtin(num_workgroups) count: vec3<u32>) {
-  let strip = w.x / p.groups;
-  let row = (strip * 8u + l.y) * 4u * ROWS;
-  let col = ((w.x - strip * p.groups) * 8u + l.x) * 4u * COLS;
+fn main(@builtin(global_invocation_id) g: vec3<u32>) {
+  let row = g.y * 4u * ROWS;
+  let col = g.x * 4u * COLS;
   if (row >= p.m || col >= p.n) { return; }
-  let batch = w.y;
+  let batch = g.z;
   let start = batch_start(batch);
   var acc: array<array<mat4x4<f32>, COLS>, ROWS>;
   for (var r = 0u; r < ROWS; r++) {

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from .. import create, dtypes, shapes
+from .. import create, dtypes
 from ..op import apply
 from ..ops.index import Gather, checked_index, take_rows
-from ..ops.rnn import gru, gru_cell
+from ..ops.matmul import linear
 from ..ops.select import where
 from ..ops.softmax import log_softmax, softmax
 from ..random import rand
 from ..tensor import Tensor
 
 __all__ = [
-    "binary_cross_entropy_with_logits", "cross_entropy", "dropout", "embedding", "gelu", "gru", "gru_cell", "l1_loss", "layer_norm",
-    "leaky_relu", "linear", "log_softmax", "logsigmoid", "mse_loss", "nll_loss", "normalize", "one_hot", "relu", "sigmoid", "silu",
-    "softmax", "softplus", "tanh",
+    "binary_cross_entropy_with_logits", "cross_entropy", "dropout", "embedding", "gelu", "l1_loss", "layer_norm",
+    "leaky_relu", "linear", "log_softmax", "logsigmoid", "mse_loss", "nll_loss", "normalize", "one_hot", "relu", "sigmoid",
+    "silu", "softmax", "softplus", "tanh",
 ]  # fmt: skip
-
-
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """y = input @ weight^T + bias; input [..., in], weight [out, in], bias [out] -> [..., out]."""
-    if weight.ndim != 2 or not input.ndim or input.shape[-1] != weight.shape[1]:
-        raise ValueError(f"[linear] expects input [..., in] and weight [out, in]; got {input.shape} and {weight.shape}")
-    y = input @ weight.T
-    return y if bias is None else y + bias
 
 
 # -- activations ----------------------------------------------------------------------------------------
@@ -269,8 +260,8 @@ def _of_classes(logp: Tensor, target: Tensor, weight: Tensor | None, ignore: int
     axis = _class_axis(logp, op)
     classes = logp.shape[axis]
     if target.shape != logp.shape[:axis] + logp.shape[axis + 1 :]:
-        raise ValueError(f"[{op}] the target must have the input's shape {logp.shape} without its class dimension; got {target.shape}")
-    index, counted = _classes_and_mask(target, classes, ignore, op)
+        raise ValueError(f"[{op}] the target has the input's shape {logp.shape} without its class dimension; got {target.shape}")
+    index, ignored = _classes_and_mask(target, classes, ignore, op)
     loss = -apply(Gather, logp, index.unsqueeze(axis), axis=axis).squeeze(axis)
     used = None
     if weight is not None:
@@ -280,20 +271,20 @@ def _of_classes(logp: Tensor, target: Tensor, weight: Tensor | None, ignore: int
     if smoothing:
         every = logp if weight is None else logp * spread
         loss = loss * (1 - smoothing) - every.sum(axis) * (smoothing / classes)
-    if counted is not None:
-        loss = loss.masked_fill(~counted, 0)
-        used = counted.to(loss.dtype) if used is None else used.masked_fill(~counted, 0)
+    if ignored is not None:
+        loss = loss.masked_fill(ignored, 0)
+        used = ignored.logical_not().to(loss.dtype) if used is None else used.masked_fill(ignored, 0)
     if reduction != "mean" or used is None:
         return _reduced(loss, reduction)
     return loss.sum() / used.sum()
 
 
 def _classes_and_mask(target: Tensor, classes: int, ignore: int, op: str) -> tuple[Tensor, Tensor | None]:
-    """Checked targets with ignored ones set to 0, and where they count; None when all do."""
-    if target.dtype.rank == 1 and target.numel() and not 0 <= ignore < classes:
+    """Checked targets, ignored ones set to 0, and where those are; None when there are none."""
+    if ignore < 0 and target.dtype.rank == 1 and target.numel():
         data = target.data
         low = int(data.min()) if data.__class__ is np.ndarray else data.gpu.index_bounds(data)[0]
-        if low >= 0 > ignore:
+        if low >= 0:
             return checked_index(target, classes, op), None
-    counted = target != ignore
-    return checked_index(target.masked_fill(~counted, 0), classes, op), counted
+    ignored = target == ignore
+    return checked_index(target.masked_fill(ignored, 0), classes, op), ignored

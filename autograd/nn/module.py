@@ -132,7 +132,8 @@ class Module:
 
     # -- walking ------------------------------------------------------------------------------------
 
-    def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+    def named_modules(self, memo: set | None = None, prefix: str = "",
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:  # fmt: skip
         """(name, module) for this module and all below it, parents first; one that appears twice is given once."""
         memo = set() if memo is None else memo
         if self in memo:
@@ -160,7 +161,8 @@ class Module:
         """The modules directly below this one."""
         return (m for _, m in self.named_children())
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
+    def named_parameters(self, prefix: str = "", recurse: bool = True,
+                         remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:  # fmt: skip
         """(name, parameter); a parameter that is used twice is given once, under its first name."""
         return _named_entries(self, "_parameters", prefix, recurse, remove_duplicate)
 
@@ -168,7 +170,8 @@ class Module:
         """The parameters, each once: what an optimizer takes."""
         return (p for _, p in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(self, prefix: str = "", recurse: bool = True,
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:  # fmt: skip
         """(name, buffer), each once."""
         return _named_entries(self, "_buffers", prefix, recurse, remove_duplicate)
 

@@ -182,6 +182,8 @@ def _put(x: Tensor, advanced: dict[int, Tensor], value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         value = place(np.asarray(value), x.device)
     axes = list(advanced)
+    if not shapes.expandable(value.shape, shape_taken):
+        raise ValueError(f"[setitem] the value must broadcast to what is written; got {value.shape} for {shape_taken}")
     value = value.to(x.dtype).expand(*shape_taken)
     if axes[-1] - axes[0] + 1 == len(axes) and axes[0] > 0:
         lead = flat.ndim

@@ -13,26 +13,31 @@ from ..tensor import Tensor
 from ..webgpu import launch
 
 
-def _matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _matmul(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
     if a.dtype == np.float16:  # NumPy has no fast float16 product and sums it in float16
-        return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
-    return np.matmul(a, b)
+        wide = (x if x is None else x.astype(np.float32) for x in (a, b, bias))
+        return _matmul(*wide).astype(np.float16)
+    y = np.matmul(a, b)
+    if bias is not None:
+        y += bias
+    return y
 
 
 @register
 class Matmul(Op):
-    """y = a @ b, over the last two dimensions
-    da = dy @ b^T; db = a^T @ dy
+    """y = a @ b, over the last two dimensions, + bias
+    da = dy @ b^T; db = a^T @ dy; dbias = dy summed to its shape
     """
 
     numpy = staticmethod(_matmul)
     wgpu = launch.Matmul()
-    saves = ((1,), (0,))
+    saves = ((1,), (0,), ())
 
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> tuple:
-        a, b = ctx.saved_inputs()
-        return None if b is None else matmul(dy, b.mT), None if a is None else _weight_gradient(a, dy, ctx)
+        a, b, *_ = ctx.saved_inputs()
+        da = None if b is None else matmul(dy, b.mT)
+        return da, None if a is None else _weight_gradient(a, dy, ctx), *[dy] * (len(ctx.edges) - 2)
 
 
 def _weight_gradient(a: Tensor, dy: Tensor, ctx: Node) -> Tensor:
@@ -67,6 +72,19 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
         y = apply(Matmul, a, b)
     y = y.squeeze(-2) if left else y
     return y.squeeze(-1) if right else y
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """y = x @ weight^T + bias: x [..., I], weight [O, I] (or [I]), bias [O] -> y [..., O]."""
+    if weight.ndim != 2 or not x.ndim:
+        return matmul(x, weight.T) if bias is None else matmul(x, weight.T) + bias
+    if x.shape[-1] != weight.shape[1] or (bias is not None and bias.shape not in ((weight.shape[0],), ())):
+        got = "" if bias is None else f" + {bias.shape}"
+        raise ValueError(f"[linear] needs x [..., I] @ weight [O, I]^T + bias [O]; got {x.shape} @ {weight.shape}^T{got}")
+    if bias is None or bias.shape == () or not x.dtype is weight.dtype is bias.dtype:
+        return matmul(x, weight.mT) if bias is None else matmul(x, weight.mT) + bias
+    rows = x.reshape(shapes.numel(x.shape[:-1]), x.shape[-1])
+    return apply(Matmul, rows, weight.mT, bias).reshape(*x.shape[:-1], weight.shape[0])
 
 
 def _of_ndim(name: str, ndim_a: int, ndim_b: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from .. import dtypes, shapes
 from ..op import Op, apply, public, register
 from ..tape import Node
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from ..webgpu import launch
 from .movement import Expand
 
@@ -21,10 +21,14 @@ def _spread(dy: Tensor, shape: tuple, axes: tuple, keepdims: bool) -> Tensor:
     return apply(Expand, dy, shape=shape) if dy.shape != shape else dy
 
 
+_ALL_AXES = [tuple(range(n)) for n in range(65)]  # NumPy has at most 64 dimensions
+_HALF = np.dtype(np.float16)
+
+
 def _sum(x: np.ndarray, axes: tuple, keepdims: bool, dtype: np.dtype) -> np.ndarray:
     # NumPy sums float16 in float16: 4,096 ones are then 2,048. The wide sum is rounded once.
     axis = None if len(axes) == x.ndim else axes
-    if dtype == np.float16:
+    if dtype is _HALF:
         return np.add.reduce(x, axis, np.float32, None, keepdims).astype(dtype)
     return np.add.reduce(x, axis, dtype, None, keepdims)
 
@@ -41,6 +45,13 @@ class Sum(Op):
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         return _spread(dy, ctx.edges[0].shape, ctx.attrs["axes"], ctx.attrs["keepdims"])
+
+    @staticmethod
+    def fused_backward(ctx: Node, dy: Tensor) -> Tensor:
+        data = dy.data
+        if data.size == 1 and data.__class__ is np.ndarray:  # every loss ends in this: no bookkeeping of views
+            return wrap(Expand.numpy(data, ctx.edges[0].shape))
+        return Sum.backward(ctx, dy)
 
 
 class _Extreme(Op):
@@ -142,9 +153,11 @@ class Argmin(_Test):
 def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,
         keepdims: bool | None = None) -> Tensor:  # fmt: skip
     """The sum over `dim` (an int, several, or None: all). Integers and booleans add up in int64."""
-    if dim is None and dtype is None and axis is None and x.data.dtype.kind == "f":
-        keepdim = keepdim if keepdims is None else keepdims
-        return apply(Sum, x, axes=tuple(range(len(x.data.shape))), keepdims=keepdim, dtype=x.data.dtype)
+    if dim is None and dtype is None and axis is None:
+        data = x.data
+        if data.dtype.kind == "f":
+            axes, keepdim = _ALL_AXES[len(data.shape)], keepdim if keepdims is None else keepdims
+            return apply(Sum, x, axes=axes, keepdims=keepdim, dtype=data.dtype)
     d = dtypes.as_dtype(dtype) if dtype is not None else x.dtype if x.dtype.is_floating_point else dtypes.int64
     if dtype is not None and d is not x.dtype and d.is_floating_point:
         x = x.to(d) if x.dtype is not dtypes.float16 else x
@@ -198,6 +211,8 @@ def var(x: Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False
 def std(x: Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: int | None = None,
         axis: Any = None, keepdims: bool | None = None) -> Tensor:  # fmt: skip
     """sqrt(var(x)); the gradient where it is 0 is 0."""
+    _float_input(x, None, "std")
+    _axes(x, None if isinstance(dim, bool) else dim, axis, "std")
     v = var(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
     flat = v == 0
     return v.masked_fill(flat, 1).sqrt().masked_fill(flat, 0)
@@ -243,8 +258,8 @@ def _max_or_min(x: Tensor, dim: Any, keepdim: bool, extreme: Any, index_of: Any,
         return extreme(x)
     if isinstance(dim, Tensor):
         return getattr(x, elementwise)(dim)
+    shapes.axis_of(dim, x.ndim, elementwise[:3])
     if not x.ndim:
-        shapes.axis_of(dim, 0, elementwise[:3])
         return Pair((x.clone(), x.zeros_like(dtype=dtypes.int64)))
     index = index_of(x, dim, keepdim=True)
     values = x.gather(dim, index)  # the gradient goes to the index that is returned

@@ -13,9 +13,13 @@ from ..tensor import Tensor
 from ..webgpu import launch
 
 
+def _wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float32) if x.dtype == np.float16 else x  # NumPy sums float16 in float16
+
+
 def _shifted(x: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """x minus its largest element, and the exponentials of that: nothing overflows."""
-    x = x.astype(np.float32) if x.dtype == np.float16 else x
+    x = _wide(x)
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     d = x - top
     return d, np.exp(d)
@@ -33,6 +37,16 @@ def _log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
     return d.astype(x.dtype, copy=False)
 
 
+def _softmax_backward(y: np.ndarray, dy: np.ndarray, axis: int) -> np.ndarray:
+    a, b = _wide(y), _wide(dy)
+    return (a * (b - (b * a).sum(axis=axis, keepdims=True))).astype(y.dtype, copy=False)
+
+
+def _log_softmax_backward(y: np.ndarray, dy: np.ndarray, axis: int) -> np.ndarray:
+    a, b = _wide(y), _wide(dy)
+    return (b - np.exp(a) * b.sum(axis=axis, keepdims=True)).astype(y.dtype, copy=False)
+
+
 class _Fused(Op):
     """A gradient as one kernel: the same numbers as the formula, without a graph."""
 
@@ -45,7 +59,7 @@ class SoftmaxBackward(_Fused):
     no gradient: the formula in Softmax is what is differentiated
     """
 
-    numpy = staticmethod(lambda y, dy, axis: y * (dy - (dy * y).sum(axis=axis, keepdims=True)))
+    numpy = staticmethod(_softmax_backward)
     wgpu = launch.SoftmaxBackward("softmax_backward")
 
 
@@ -55,7 +69,7 @@ class LogSoftmaxBackward(_Fused):
     no gradient: the formula in LogSoftmax is what is differentiated
     """
 
-    numpy = staticmethod(lambda y, dy, axis: dy - np.exp(y) * dy.sum(axis=axis, keepdims=True))
+    numpy = staticmethod(_log_softmax_backward)
     wgpu = launch.SoftmaxBackward("log_softmax_backward")
 
 

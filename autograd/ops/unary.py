@@ -387,7 +387,7 @@ class BitwiseNot(Op):
 
 for _op in (Exp, Expm1, Log, Log1p, Log2, Sqrt, Rsqrt, Reciprocal, Tanh, Sigmoid, Erf, Softplus):
     public(unary(_op))
-for _op in (Neg, Abs, Sign, Relu, LogicalNot, BitwiseNot):
+for _op in (Neg, Abs, Sign, Relu, LogicalNot):
     public(unary(_op, floating=False))
 
 
@@ -413,7 +413,18 @@ def isnan(x: Tensor) -> Tensor:
     return _isnan(x) if x.dtype.is_floating_point else x != x
 
 
+_bitwise_not = unary(BitwiseNot, floating=False)
+
+
+def bitwise_not(x: Tensor) -> Tensor:
+    """~x, of integers and booleans."""
+    if x.dtype.is_floating_point:
+        raise TypeError(f"[bitwise_not] works on integers and booleans; got {x.dtype}")
+    return _bitwise_not(x)
+
+
 public(isnan)
+public(bitwise_not)
 Tensor.__neg__ = Tensor.neg  # type: ignore[attr-defined]
 Tensor.__abs__ = Tensor.abs  # type: ignore[attr-defined]
 Tensor.__invert__ = Tensor.bitwise_not  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from .layout import (
 from .movement import Pad, copy_into, full
 from .reduce import Fold
 
-MAX_BATCH = 65535
+MAX_GROUPS = 65535
 LARGE = 1 << 18
 SPLIT_LENGTH = 128
 FEW_TILES = 256
@@ -127,21 +127,19 @@ class Matmul:
         b_batch = broadcast_strides(b.shape[:-2], b.strides[:-2], batch)
         sizes, a_batch, b_batch = coalesce(batch, a_batch, b_batch)
         rows, cols = self.tile(gpu, m, n, count)
-        groups_n = -(-n // (32 * cols))
-        groups = groups_n * -(-m // (32 * rows))
-        if groups > MAX_BATCH or count > MAX_BATCH:
+        groups = (-(-n // (32 * cols)), -(-m // (32 * rows)), count)
+        if max(groups) > MAX_GROUPS:
             raise ValueError(
                 f"[matmul] {count} products of ({m}, {k}) @ ({k}, {n}) are more than one "
                 "dispatch holds; multiply in pieces."
             )
         kernel = self.kernel(gpu, a, b, bias, n, rows, cols)
         words = [m, n, k, len(sizes), a.offset, b.offset]
-        words += [0 if bias is None else bias.offset, groups_n]
+        words += [0, 0] if bias is None else [bias.offset, bias.strides[-1]]
         words += [*a.strides[-2:], *b.strides[-2:]]
-        words += [0 if bias is None else bias.strides[-1], 0, 0, 0]
         words += dim_words(sizes, a_batch, b_batch)
         arrays = (a, b, y) if bias is None else (a, b, y, bias)
-        gpu.run(kernel, arrays, words, (groups, count))
+        gpu.run(kernel, arrays, words, groups)
 
     def tile(self, gpu, m, n, count):
         """Blocks of 4 x 4 an invocation: large where there are invocations enough."""

@@ -51,6 +51,7 @@ class Pool:
         self.free = {}
         self.buffers = {}
         self.next_id = 0
+        self.total_bytes = 0
 
     def take(self, nbytes):
         """A buffer of at least `nbytes`; it holds old data."""
@@ -71,15 +72,18 @@ class Pool:
                 f"[wgpu] one tensor needs {nbytes:,} bytes and this adapter binds at most "
                 f"{self.max_bytes:,}. Split it, or keep it on the CPU."
             )
-        if self.pooled()[1] > KEEP_BYTES:
+        if self.pooled()[1] > max(KEEP_BYTES, self.live()[1]):
             self.trim()
         wanted = min(size, self.max_bytes & ~15)
         try:
             gpu_buffer = self._allocate(wanted)
         except wgpu.GPUOutOfMemoryError:
             gpu_buffer = self._allocate_again(wanted)
+        except wgpu.GPUError as error:
+            raise RuntimeError(f"[wgpu] no buffer of {wanted:,} bytes: {error}") from error
         buffer = Buffer(self.next_id, size, gpu_buffer)
         self.next_id += 1
+        self.total_bytes += size
         self.buffers[buffer.id] = buffer
         self.free.setdefault(size, [])
         return buffer
@@ -108,7 +112,7 @@ class Pool:
             while heap:
                 dropped.add(heappop(heap))
         for ident in dropped:
-            del self.buffers[ident]
+            self.total_bytes -= self.buffers.pop(ident).size
         if dropped:
             self.on_drop(dropped)
 
@@ -119,6 +123,5 @@ class Pool:
 
     def live(self):
         """(buffers, bytes) that tensors hold."""
-        sizes = [buffer.size for buffer in list(self.buffers.values())]
         count, nbytes = self.pooled()
-        return len(sizes) - count, sum(sizes) - nbytes
+        return len(self.buffers) - count, self.total_bytes - nbytes

@@ -5,12 +5,15 @@ import threading
 import numpy as np
 import wgpu
 
+from .fastpath import SafeRecorder
 from .pool import size_class
 from .shaders import SLOT_BYTES
 
 MAX_BATCH = 512
 STAGED_LIMIT = 1 << 18
 KEEP_MAPPABLE = 1 << 24
+# Beside dispatches (tuples), the queue holds these: both are false.
+COPY, SKIPPED = None, ()
 EMPTY_SLOT = bytes(SLOT_BYTES)
 
 
@@ -59,18 +62,25 @@ class Queue:
         """Write `data` (contiguous, multiple of 4 bytes) into a buffer, in program order."""
         with self.lock:
             self.counters["bytes_uploaded"] += data.nbytes
-            if buffer.stamp != self.pool.batch:
-                self.device.queue.write_buffer(buffer.gpu_buffer, 0, data)
-            elif data.nbytes > STAGED_LIMIT:
+            busy = buffer.stamp == self.pool.batch
+            if busy and data.nbytes > STAGED_LIMIT:
                 self.flush()
-                self.device.queue.write_buffer(buffer.gpu_buffer, 0, data)
+                busy = False
+            if not busy:
+                self._write(buffer.gpu_buffer, data)
             else:
                 # Queued work still uses this buffer: the bytes go in by a copy in the queue.
                 self.staged.append((buffer, data.tobytes()))
-                self.work.append(None)
+                self.work.append(COPY)
                 self.params.append(EMPTY_SLOT)
                 if len(self.params) >= MAX_BATCH:
                     self.flush()
+
+    def _write(self, gpu_buffer, data):
+        try:
+            self.device.queue.write_buffer(gpu_buffer, 0, data)
+        except wgpu.GPUError as error:
+            raise RuntimeError(f"[wgpu] the device refused an upload: {error}") from error
 
     def flush(self, fetch=None):
         """Submit what is queued; returns at once. `fetch` is one more copy: see read()."""
@@ -85,28 +95,30 @@ class Queue:
                     self.device.queue.write_buffer(self.arena, 0, b"".join(params))
                 self._submit(work, staged, fetch)
             except (wgpu.GPUError, RuntimeError) as error:
-                raise RuntimeError(self._explain(work, error)) from error
+                raise RuntimeError(self._salvage(work, staged, error)) from error
             self.counters["dispatches"] += len(work) - len(staged)
             self.counters["submits"] += 1
 
     def read(self, buffer, start, nbytes):
         """A copy of a buffer's bytes once everything queued so far is done, as uint8."""
         size = size_class(nbytes)
-        with self.lock:
-            target = self.mappable.pop(size, None)
-            if target is None:
-                usage = wgpu.BufferUsage
-                target = self.device.create_buffer(
-                    size=size, usage=usage.MAP_READ | usage.COPY_DST
-                )
-            self.flush((buffer, start, target, 0, nbytes))
-        # Other threads go on recording while this one waits, however long that is.
-        target.map_async(self.recorder.map_mode, 0, nbytes).sync_wait()
-        data = np.frombuffer(target.read_mapped(0, nbytes, copy=False), np.uint8).copy()
-        target.unmap()
+        try:
+            with self.lock:
+                target = self.mappable.pop(size, None) or self._create_mappable(size)
+                self.flush((buffer, start, target, 0, nbytes))
+            # Other threads go on recording while this one waits, however long that is.
+            target.map_async(self.recorder.map_mode, 0, nbytes).sync_wait()
+            data = np.frombuffer(target.read_mapped(0, nbytes, copy=False), np.uint8).copy()
+            target.unmap()
+        except wgpu.GPUError as error:
+            raise RuntimeError(f"[wgpu] the device refused a download: {error}") from error
         if size <= KEEP_MAPPABLE:
             self.mappable[size] = target
         return data
+
+    def _create_mappable(self, size):
+        usage = wgpu.BufferUsage
+        return self.device.create_buffer(size=size, usage=usage.MAP_READ | usage.COPY_DST)
 
     def wait(self):
         """Submit what is queued and wait until the device has done it."""
@@ -119,7 +131,10 @@ class Queue:
         copies = iter(self._stage(staged))
         start = 0
         while start < len(work):
-            if work[start] is None:
+            if work[start] is SKIPPED:
+                start += 1
+                continue
+            if work[start] is COPY:
                 buffer, offset, nbytes = next(copies)
                 encoder.copy_buffer_to_buffer(
                     self.staging, offset, buffer.gpu_buffer, 0, nbytes
@@ -127,7 +142,7 @@ class Queue:
                 start += 1
                 continue
             stop = start
-            while stop < len(work) and work[stop] is not None:
+            while stop < len(work) and work[stop]:
                 stop += 1
             compute_pass = encoder.begin_compute_pass()
             self.recorder.record(compute_pass, work[start:stop], start)
@@ -184,20 +199,30 @@ class Queue:
             for key in stale:
                 del self.groups[key]
 
-    def _explain(self, work, error):
-        """Name the kernel at fault: each dispatch is encoded alone, and none is submitted."""
-        for item in work:
-            if item is None:
-                continue
-            kernel, group, x, y, z = item
-            try:
-                encoder = self.device.create_command_encoder()
-                compute_pass = encoder.begin_compute_pass()
-                compute_pass.set_pipeline(kernel.pipeline)
-                compute_pass.set_bind_group(0, group, [0])
-                compute_pass.dispatch_workgroups(x, y, z)
-                compute_pass.end()
-                encoder.finish()
-            except wgpu.GPUError as problem:
-                return f"[{kernel.name}] the device refused this dispatch: {problem}"
-        return f"[wgpu] the device refused a batch of {len(work)} commands: {error}"
+    def _salvage(self, work, staged, error):
+        """Submit the batch without the dispatches at fault; returns what to say of them."""
+        said = f"[wgpu] the device refused a batch of {len(work)} commands: {error}"
+        kept = list(work)
+        for i, item in enumerate(work):
+            problem = item and self._problem(item)
+            if problem:
+                said = f"[{item[0].name}] the device refused this dispatch: {problem}"
+                kept[i] = SKIPPED
+        try:
+            self._submit(kept, staged, None)
+        except (wgpu.GPUError, RuntimeError):
+            # The device is lost, or the fault is not one dispatch's: nothing was done.
+            said += " Nothing of its batch was done."
+        return said
+
+    def _problem(self, item):
+        """What the device has against one dispatch, encoded alone and not submitted."""
+        try:
+            encoder = self.device.create_command_encoder()
+            compute_pass = encoder.begin_compute_pass()
+            SafeRecorder().record(compute_pass, [item], 0)
+            compute_pass.end()
+            encoder.finish()
+        except wgpu.GPUError as problem:
+            return problem
+        return None

@@ -24,7 +24,7 @@ def rng():
     return np.random.default_rng(0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def check(gpu):
     """Assert that a device array has the shape, dtype and values of a NumPy one."""
 

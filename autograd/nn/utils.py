@@ -1,0 +1,125 @@
+"""Clipping gradients, and parameters as one vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .. import create, dtypes
+from ..mode import no_grad
+from ..ops.views import cat, stack
+from ..tensor import Tensor
+
+_JOINED_BYTES = 32 << 20  # gradients are joined up to this size: fewer kernels, and no buffer that is too large
+
+
+def _gradients(parameters: Any) -> list[Tensor]:
+    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [p.grad for p in parameters if p.grad is not None]
+
+
+@no_grad()
+def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
+                    error_if_nonfinite: bool = False) -> Tensor:  # fmt: skip
+    """Scale all gradients in place by min(1, max_norm / (norm + 1e-6)); returns the norm of all together, a 0-d tensor.
+
+    norm_type: p of the p-norm, or inf. The 2-norm neither overflows nor vanishes. Nothing is read back from a GPU
+    unless error_if_nonfinite, which raises RuntimeError for an infinite or NaN norm and leaves the gradients alone.
+    """
+    max_norm, p = float(max_norm), float(norm_type)
+    grads = _gradients(parameters)
+    if not grads:
+        return create.zeros(())
+    on_host = all(g.data.__class__ is np.ndarray for g in grads)
+    total = _host_norm([g.data for g in grads], p) if on_host else 0.0
+    wide = any(g.dtype is dtypes.float64 for g in grads)
+    dtype = dtypes.float64 if wide else dtypes.float32
+    norm = create.tensor(total, dtype=dtype, device="cpu") if on_host else _norm(grads, p)
+    if error_if_nonfinite and not math.isfinite(float(norm)):
+        raise RuntimeError(f"[clip_grad_norm_] the norm of the gradients is {float(norm)}; error_if_nonfinite=False clips anyway")
+    factor = max_norm / (total + 1e-6) if on_host else (max_norm / (norm + 1e-6)).clamp(max=1.0)
+    if not on_host or not factor >= 1:  # a NaN norm shows in the gradients, as in PyTorch
+        for g in grads:
+            g.mul_(factor if on_host else factor.to(g.dtype))
+    return norm
+
+
+def _host_norm(arrays: list[np.ndarray], p: float) -> float:
+    """The p-norm of all elements, in double precision above the level of one array."""
+    if p == math.inf:
+        return max((float(np.abs(a).max()) for a in arrays if a.size), key=lambda v: (v != v, v), default=0.0)
+    if p == 2:
+        return math.hypot(*(_length(a) for a in arrays))
+    return float(sum(float((np.abs(a.astype(np.float64)) ** p).sum()) for a in arrays)) ** (1 / p)
+
+
+def _length(a: np.ndarray) -> float:
+    """sqrt(sum(a^2)); scaled by the largest element only when the squares overflow or vanish."""
+    flat = a.reshape(-1).astype(np.float32 if a.itemsize < 4 else a.dtype, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = float(np.dot(flat, flat))
+        if 1e-30 < squares < math.inf:
+            return math.sqrt(squares)
+        top = float(np.abs(flat).max(initial=0))
+        if not 0 < top < math.inf:
+            return top
+        flat = flat / top
+        return top * math.sqrt(float(np.dot(flat, flat)))
+
+
+def _norm(grads: list[Tensor], p: float) -> Tensor:
+    """The p-norm of all elements as a 0-d tensor, in Tensor operations."""
+    parts = [g.abs() for g in _joined(grads)]
+    if p not in (2, math.inf):
+        return _total([(g**p).sum() for g in parts]) ** (1 / p)
+    tops = [g.amax() for g in parts]
+    top = tops[0] if len(tops) == 1 else stack(tops).amax()
+    if p == math.inf:
+        return top
+    scale = top.masked_fill((top == 0) | (top == math.inf), 1)
+    return _total([((g / scale) ** 2).sum() for g in parts]).sqrt() * scale
+
+
+def _total(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else stack(parts).sum()
+
+
+def _joined(grads: list[Tensor]) -> list[Tensor]:
+    """The gradients end to end, in vectors of at most _JOINED_BYTES (or of one gradient)."""
+    groups: list[list[Tensor]] = [[]]
+    size = 0
+    for g in grads:
+        if not g.numel():
+            continue
+        if groups[-1] and size + g.nbytes > _JOINED_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append((g.float() if g.dtype is dtypes.float16 else g).reshape(-1))
+        size += g.nbytes
+    return [cat(group) if len(group) > 1 else group[0] for group in groups if group] or [grads[0].new_zeros(1)]
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+    """Hold every element of every gradient in [-clip_value, clip_value], in place."""
+    for g in _gradients(parameters):
+        g.clamp_(-float(clip_value), float(clip_value))
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All elements, one parameter after the other, as one vector; gradients flow through."""
+    return cat([p.reshape(-1) for p in parameters])
+
+
+@no_grad()
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Undo parameters_to_vector: copy the vector's parts into the parameters. ValueError when the sizes differ."""
+    parameters = list(parameters)
+    total = sum(p.numel() for p in parameters)
+    if vec.shape != (total,):
+        raise ValueError(f"[vector_to_parameters] the vector must have shape ({total},); got {vec.shape}")
+    for p, part in zip(parameters, vec.split([p.numel() for p in parameters]), strict=True):
+        p.copy_(part.reshape(*p.shape))

@@ -1,0 +1,205 @@
+"""Optimizer: groups of parameters, their options, and the state that goes with each parameter."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..mode import enable_grad, no_grad
+from ..tensor import Tensor, rewrap, write
+
+_BLOCK = 1 << 14  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
+
+
+class Optimizer:
+    """Base of all optimizers. A subclass names its options with their defaults and writes update() for one parameter.
+
+    params: tensors, or dicts {"params": [...], option: value} that form groups with options of their own.
+    ValueError for no parameters, a parameter given twice, a non-leaf, an unknown option; TypeError for non-tensors.
+    """
+
+    def __init__(self, params: Any, defaults: dict):
+        self.defaults = defaults
+        self.param_groups: list[dict] = []
+        self.state: dict[Tensor, dict] = {}
+        self.steps_taken = 0
+        groups = [params] if isinstance(params, dict) else params
+        if isinstance(groups, Tensor | set):
+            raise TypeError(f"[{type(self).__name__}] parameters come in a list or iterator; got {type(params).__name__}")
+        groups = list(groups)
+        if not groups:
+            raise ValueError(f"[{type(self).__name__}] got no parameters")
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict) -> None:
+        """Train more parameters, with options of their own: {"params": [...], "lr": 0.1}."""
+        name, given = type(self).__name__, dict(param_group)
+        params = given.pop("params", None)
+        params = [params] if isinstance(params, Tensor) else list(params or ())
+        unknown = set(given) - set(self.defaults) - {"initial_lr", "name"}
+        if unknown:
+            raise ValueError(f"[{name}] unknown options {sorted(unknown)} in a group; there are {sorted(self.defaults)}")
+        if not params:
+            raise ValueError(f"[{name}] got a group without parameters")
+        seen = {p for g in self.param_groups for p in g["params"]}
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"[{name}] parameters are tensors; got {type(p).__name__}")
+            if not p.is_leaf:
+                raise ValueError(f"[{name}] only leaves can be trained; got the result of {p.grad_fn}. detach() it first")
+            if p in seen:
+                raise ValueError(f"[{name}] a parameter of shape {p.shape} appears twice")
+            seen.add(p)
+        group = {"params": params, **self.defaults, **given}
+        self.check(group)
+        self.param_groups.append(group)
+
+    def check(self, group: dict) -> None:
+        """Raise for options out of range."""
+        require(self, group, "lr", 0)
+        require(self, group, "weight_decay", 0)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop all gradients, or fill them with zeros."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad = None if set_to_none else p.grad.detach().zeros_like()
+
+    def step(self, closure: Callable | None = None) -> Any:
+        """Update every parameter that has a gradient. closure() computes the loss anew first; its value is returned."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self.update(p, self._gradient(p, group), self.state.setdefault(p, {}), group)
+        self.steps_taken += 1
+        return loss
+
+    def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
+        """Change one parameter, given its gradient."""
+        raise NotImplementedError(f"[{type(self).__name__}] has no update()")
+
+    def _gradient(self, p: Tensor, group: dict) -> Tensor:
+        g: Any = p.grad
+        if g.shape != p.shape or g.device != p.device:
+            raise ValueError(
+                f"[{type(self).__name__}] a gradient has its parameter's shape and device; got {g.shape} on {g.device} "
+                f"for {p.shape} on {p.device}"
+            )
+        return -g if group["maximize"] else g
+
+    # -- saving -------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict:
+        """{"state": {parameter number: state}, "param_groups": [options with parameter numbers]}: plain data."""
+        number = {p: i for i, p in enumerate(self._all())}
+        groups = [{**g, "params": [number[p] for p in g["params"]]} for g in self.param_groups]
+        return {"state": {number[p]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Go on where state_dict() was taken: the same steps follow, to the bit.
+
+        ValueError when groups, parameters or shapes differ; nothing is changed then.
+        """
+        name, groups = type(self).__name__, state_dict["param_groups"]
+        sizes, own = ([len(g["params"]) for g in gs] for gs in (groups, self.param_groups))
+        if sizes != own:
+            raise ValueError(f"[{name}.load_state_dict] groups must have {own} parameters; got {sizes}")
+        unknown = {k for g in groups for k in g} - {"params", "initial_lr", "name", *self.defaults}
+        if unknown:
+            raise ValueError(f"[{name}.load_state_dict] unknown options {sorted(unknown)}; is this another optimizer's state?")
+        parameter = dict(zip((i for g in groups for i in g["params"]), self._all(), strict=True))
+        if not set(state_dict["state"]) <= set(parameter):
+            raise ValueError(f"[{name}.load_state_dict] state for parameters that are in no group")
+        self.state = {parameter[i]: self._loaded(parameter[i], entry) for i, entry in state_dict["state"].items()}
+        for group, saved in zip(self.param_groups, groups, strict=True):
+            group.update({k: v for k, v in saved.items() if k != "params"})
+
+    def _loaded(self, p: Tensor, entry: dict) -> dict:
+        """One parameter's saved state, copied to where the parameter is."""
+        name, found = f"[{type(self).__name__}.load_state_dict]", {}
+        for key, value in entry.items():
+            if isinstance(value, Tensor) and key == "step":
+                value = operator.index(int(value.item()))  # PyTorch keeps it as a tensor
+            if isinstance(value, Tensor):
+                if value.shape != p.shape:
+                    raise ValueError(f"{name} {key} must have shape {p.shape}; got {value.shape}")
+                value = value.detach().to(state_dtype(p)).to(p.device).clone()
+            found[key] = value
+        return found
+
+    def _all(self) -> Iterator[Tensor]:
+        return (p for g in self.param_groups for p in g["params"])
+
+    def __repr__(self) -> str:
+        lines = [type(self).__name__ + " ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def require(optimizer: Optimizer, group: dict, name: str, low: float, below: float = float("inf")) -> None:
+    """ValueError unless low <= group[name] < below; TypeError when it is no number."""
+    values = group[name] if isinstance(group[name], tuple | list) else (group[name],)
+    for value in values:
+        if not isinstance(value, int | float):
+            raise TypeError(f"[{type(optimizer).__name__}] {name} is a number; got {type(value).__name__}")
+        if not low <= value < below:
+            raise ValueError(f"[{type(optimizer).__name__}] {name} must be in [{low}, {below}); got {group[name]}")
+
+
+def state_dtype(p: Tensor) -> dtypes.DType:
+    """The dtype of p's state: float32 for float16, whose small moments would vanish."""
+    return dtypes.float32 if p.dtype is dtypes.float16 else p.dtype
+
+
+def new_state(p: Tensor) -> Tensor:
+    """Zeros to keep beside p."""
+    return p.detach().zeros_like(dtype=state_dtype(p))
+
+
+def on_host(p: Tensor) -> bool:
+    """Whether p is a NumPy array."""
+    return p.data.__class__ is np.ndarray
+
+
+def host_update(function: Callable, p: Tensor, g: Tensor, *state: Tensor) -> None:
+    """function(p, g, *state, scratch) on blocks of the arrays, in place; float16 goes through float32."""
+    arrays = [p.data, g.data, *(s.data for s in state)]
+    wide = state_dtype(p).numpy
+    for i in (0, 1):
+        if arrays[i].dtype != wide:
+            arrays[i] = arrays[i].astype(wide)
+    if all(a.flags.c_contiguous for a in arrays):
+        flat = [a.reshape(-1) for a in arrays]
+        scratch = np.empty(min(_BLOCK, flat[0].size), wide)
+        for start in range(0, flat[0].size, _BLOCK):
+            block = [a[start : start + _BLOCK] for a in flat]
+            function(*block, scratch[: block[0].size])
+    else:
+        function(*arrays, np.empty(p.shape, wide))
+    if arrays[0] is not p.data:
+        p.data[...] = arrays[0]
+    p.version[0] += 1
+
+
+def device_update(launch: Callable, p: Tensor, g: Tensor, *state: Tensor | None, **options: Any) -> None:
+    """One dispatch of an optimizer's kernel, in place; float16 goes through float32."""
+    narrow = p.dtype is dtypes.float16
+    target = p.detach().float() if narrow else p
+    launch(target.data, g.to(target.dtype).data, *(None if s is None else s.data for s in state), **options)
+    if narrow:
+        write(p, rewrap(target.data, target.version).to(p.dtype).data, "step")
+    else:
+        p.version[0] += 1

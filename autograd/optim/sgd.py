@@ -1,0 +1,80 @@
+"""Stochastic gradient descent with momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..tensor import Tensor
+from ..webgpu import launch
+from .optimizer import Optimizer, device_update, host_update, new_state, on_host, require
+
+_launch = launch.Sgd()
+
+
+class SGD(Optimizer):
+    """p = p - lr * d, with g' = g + weight_decay * p and
+
+        d = g' without momentum; else b = momentum * b + (1 - dampening) * g' (b = g' at first), d = b,
+        or with nesterov d = g' + momentum * b.
+
+    maximize goes up the gradient. ValueError for nesterov without momentum or with dampening.
+    """
+
+    def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
+                 nesterov: bool = False, *, maximize: bool = False):  # fmt: skip
+        options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov}
+        super().__init__(params, {**options, "maximize": maximize})
+
+    def check(self, group: dict) -> None:
+        """Raise for options out of range."""
+        super().check(group)
+        require(self, group, "momentum", 0)
+        if group["nesterov"] and (not group["momentum"] or group["dampening"]):
+            raise ValueError("[SGD] nesterov needs momentum, and no dampening")
+
+    def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
+        """Change one parameter, given its gradient."""
+        buffer, first = state.get("momentum_buffer"), False
+        if group["momentum"] and buffer is None:
+            buffer, first = new_state(p), True
+            state["momentum_buffer"] = buffer
+        options = {k: group[k] for k in ("lr", "momentum", "dampening", "weight_decay", "nesterov")}
+        if not group["momentum"]:
+            buffer = None
+        if on_host(p):
+            _host(p, g, buffer, first, **options)
+        else:
+            device_update(_launch, p, g, buffer, first=first, **options)
+
+
+def _host(p: Tensor, g: Tensor, buffer: Tensor | None, first: bool, *, lr: float, momentum: float, dampening: float,
+          weight_decay: float, nesterov: bool) -> None:  # fmt: skip
+    def change(p: np.ndarray, g: np.ndarray, *rest: np.ndarray) -> None:
+        scratch = rest[-1]
+        if weight_decay:
+            np.multiply(p, weight_decay, out=scratch)
+            scratch += g
+            g = scratch
+        if buffer is None:
+            np.multiply(g, lr, out=scratch)
+            p -= scratch
+            return
+        b = rest[0]
+        if first:
+            b[...] = g
+        elif dampening:
+            b *= momentum
+            b += g * (1 - dampening)
+        else:
+            b *= momentum
+            b += g
+        if nesterov:
+            np.add(g, b * momentum, out=scratch)
+            scratch *= lr
+        else:
+            np.multiply(b, lr, out=scratch)
+        p -= scratch
+
+    host_update(change, p, g, *([] if buffer is None else [buffer]))

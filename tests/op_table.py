@@ -1,0 +1,487 @@
+"""One row an op: how to call it, what it must give, on which inputs. tests/test_ops.py is generated from this.
+
+A row holds cases; a case a call on tensors, the same on NumPy arrays in other words, and the inputs' shapes and
+domains. Add a row with every op: a test compares this table with the registry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import autograd as ag
+from autograd.op import REGISTRY, apply
+from autograd.ops.views import pad
+
+FLOATS = ("float32", "float64", "float16")
+INTS = ("int64", "int32")
+NUMBERS = (*FLOATS, *INTS, "uint8")
+WHOLE = (*INTS, "uint8", "bool")
+
+ONE = (((3, 4),), ((),), ((1,),), ((0,),), ((2, 0, 3),), ((2, 3, 4),))
+TWO = (((3, 4), (3, 4)), ((3, 1), (1, 4)), ((), (2, 3)), ((2, 3), ()), ((0,), (1,)), ((2, 1, 4), (3, 1)), ((), ()))
+
+
+@dataclass(frozen=True)
+class Case:
+    call: Callable
+    reference: Callable
+    shapes: tuple = ONE
+    domains: tuple = ((-2.0, 2.0),)  # of each input; the last one holds for those that follow
+
+
+@dataclass(frozen=True)
+class Row:
+    cases: tuple[Case, ...]
+    dtypes: tuple[str, ...] = FLOATS
+    gradient: bool = True
+    linear: str = ""  # "jointly" in all inputs, or in "each"
+    errors: tuple = ()  # (exception, text, function of a device)
+    rounds: bool = False  # its values are rounded: differences say nothing of its gradient
+    tolerance: dict = field(default_factory=dict)  # device -> |got - want| / max(1, |want|), where not the default
+
+
+def draw(shape, domain, dtype, random):
+    """Inputs that every float dtype can hold, so that all devices and precisions see the same numbers."""
+    low, high = domain
+    if dtype == "bool":
+        return random.random(shape) < 0.5
+    if dtype in ("int64", "int32", "uint8"):
+        low = max(math.ceil(low), 0) if dtype == "uint8" else math.ceil(low)
+        return random.integers(low, math.floor(high) + 1, shape).astype(dtype)
+    return np.asarray(random.uniform(low, high, shape)).astype(np.float16).astype(dtype)
+
+
+def inputs(case, shapes, dtype, seed=0):
+    """The arrays of one run of a case."""
+    random = np.random.default_rng(seed)
+    domains = case.domains + case.domains[-1:] * len(shapes)
+    return [draw(s, d, dtype, random) for s, d in zip(shapes, domains)]
+
+
+def each(function):
+    """A function of Python numbers, applied to every element; arrays broadcast."""
+    return np.vectorize(function, otypes=[object])
+
+
+def fold(function, axes=None, keepdim=False):
+    """A function of a list of numbers, applied along axes."""
+
+    def reference(x):
+        chosen = tuple(range(x.ndim)) if axes is None else tuple(a % x.ndim for a in axes)
+        rest = [d for d in range(x.ndim) if d not in chosen]
+        count = math.prod(x.shape[d] for d in rest)
+        rows = x.transpose(*rest, *chosen).reshape(count, math.prod(x.shape[d] for d in chosen))
+        y = np.array([function(row.tolist()) for row in rows]).reshape([x.shape[d] for d in rest])
+        return np.expand_dims(y, chosen) if keepdim else y
+
+    return reference
+
+
+def on(x, data):
+    """Indices, masks and constants, where x is."""
+    return ag.tensor(data, device=x.device)
+
+
+def unary(name, function, *domains, **kwargs):
+    call = getattr(ag, name)
+    return Row(tuple(Case(call, each(function), domains=(d,)) for d in domains or ((-2.0, 2.0),)), **kwargs)
+
+
+def binary(name, function, *domains, **kwargs):
+    call = getattr(ag, name)
+    kwargs.setdefault("errors", (mismatch(name),))
+    return Row((Case(call, each(function), TWO, domains or ((-2.0, 2.0),)),), **kwargs)
+
+
+def mismatch(name):
+    return ValueError, f"[{name}] sizes must be equal or 1", lambda d: getattr(ag, name)(*ones(d, (2, 3), (4,)))
+
+
+def ones(device, *shapes, **kwargs):
+    return [ag.ones(s, device=device, **kwargs) for s in shapes]
+
+
+def compare(name, function):
+    row = binary(name, function, dtypes=(*NUMBERS, "bool"), gradient=False)
+    same = Case(lambda a: getattr(ag, name)(a, a), each(lambda a: function(a, a)))
+    return Row((*row.cases, same), row.dtypes, False, errors=row.errors)
+
+
+def logic(name, function):
+    number = Case(lambda a: getattr(ag, name)(a, 3), each(lambda a: function(int(a), 3)))
+    wrong = (TypeError, f"[{name}] works on integers and booleans", lambda d: getattr(ag, name)(*ones(d, (2,), (2,))))
+    row = binary(name, function, (0.0, 100.0), dtypes=WHOLE, gradient=False)
+    return Row((*row.cases, *([] if name.startswith("logical") else [number])), row.dtypes, False, errors=(wrong,))
+
+
+def truth(function):
+    return lambda a, b: function(bool(a), bool(b))
+
+
+# -- references ---------------------------------------------------------------------------------------------
+
+
+def softmax(x, axis, log=False):
+    def one(row):
+        top = max(row)
+        total = math.fsum(math.exp(v - top) for v in row)
+        return [v - top - math.log(total) if log else math.exp(v - top) / total for v in row]
+
+    return np.apply_along_axis(lambda row: np.array(one(row.tolist())), axis, x) if x.size else x
+
+
+def gather(x, index, axis):
+    y = np.zeros(np.shape(index), x.dtype)
+    for at in np.ndindex(y.shape):
+        y[at] = x[(*at[:axis], index[at], *at[axis + 1 :])]
+    return y
+
+
+def scatter_add(x, index, source, axis):
+    y = x.copy()
+    for at in np.ndindex(index.shape):
+        y[(*at[:axis], index[at], *at[axis + 1 :])] += source[at]
+    return y
+
+
+def index_add(x, index, source):
+    y = x.copy()
+    for k, i in enumerate(index):
+        y[i] += source[k]
+    return y
+
+
+def written(x, index, value):
+    y = x.copy()
+    y[index] = value
+    return y
+
+
+def embed(x, shape, index, value):
+    return written(np.full(shape, value, x.dtype), index, x)
+
+
+def setitem(index):
+    """base, value -> base with value at the index."""
+
+    def call(base, value):
+        y = base.clone()
+        y[index(y) if callable(index) else index] = value
+        return y
+
+    return call
+
+
+INDEX = np.array([[0, 2, 2], [1, 1, 0]])
+ROWS = np.array([2, 0, 2, 1])
+MASK = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, False]])
+OUT_OF_RANGE = [[0, 1, 9]]
+POSITIVE, UNIT, AWAY = (0.25, 4.0), (-0.9, 0.9), (0.25, 2.0)
+
+
+def out_of_range(name, *rest):
+    def call(device):
+        x = ag.ones(2, 3, device=device)
+        index = on(x, OUT_OF_RANGE if name in ("gather", "scatter_add") else [0, 9])
+        sources = [ag.ones(*shape, device=device) for shape in rest]
+        return getattr(ag, name)(x, 0, index, *sources)
+
+    return IndexError, f"[{name}] indices must lie in [0, 1]; got 9", call
+
+
+def float_index(name, *rest):
+    def call(device):
+        sources = [ag.ones(*shape, device=device) for shape in rest]
+        return getattr(ag, name)(ag.ones(2, 3, device=device), 0, ag.zeros(1, 3, device=device)[0 if name.startswith("index") else ...], *sources)
+
+    return TypeError, f"[{name}] an index is a tensor of int64 or int32; got autograd.float32", call
+
+
+def bad_dim(name, *args):
+    return IndexError, f"[{name}] dim must be in [-2, 1]", lambda d: getattr(ag, name)(ag.ones(2, 3, device=d), 2, *args)
+
+
+def integers_refused(name, *args):
+    return TypeError, f"[{name}] expects floating point; got autograd.int64", lambda d: getattr(ag, name)(ag.arange(3, device=d), *args)
+
+
+def empty_refused(name):
+    return ValueError, f"[{name}] nothing to choose from", lambda d: getattr(ag, name)(ag.zeros(0, device=d))
+
+
+def reduction(name, function, dtypes=FLOATS, dims=((None, False), (0, False), (-1, True), ((0, 2), False)), empty=True, **kwargs):
+    """A reduction over all, one and several dimensions."""
+    cases = []
+    for dim, keep in dims:
+        shapes = (((2, 3, 4),), ((5, 1, 7),), *((((2, 0, 3),),) if empty else ()))
+        axes = None if dim in (None, ()) else dim if isinstance(dim, tuple) else (dim,)
+        args = {"keepdim": keep} if dim is None else {"dim": dim, "keepdim": keep}
+        if dim is None:
+            shapes += (((),), *((((0,),),) if empty else ()))
+        if name in ("argmax", "argmin") and dim is None:
+            args = {}
+        cases.append(Case(lambda x, args=args: getattr(ag, name)(x, **args), fold(function, axes, keep), shapes))
+    return Row(tuple(cases), dtypes, errors=kwargs.pop("errors", (bad_dim(name),)), **kwargs)
+
+
+def first(best):
+    return lambda row: row.index(best(row))
+
+
+def whole_sum(row):
+    return math.fsum(row) if row and isinstance(row[0], float) else sum(row)
+
+
+TABLE = {
+    # -- of one tensor --
+    "neg": unary("neg", lambda x: -x, dtypes=(*FLOATS, *INTS), linear="jointly"),
+    "abs": unary("abs", abs, dtypes=NUMBERS),
+    "sign": unary("sign", lambda x: (x > 0) - (x < 0), dtypes=(*FLOATS, *INTS)),
+    "exp": unary("exp", math.exp),
+    "expm1": unary("expm1", math.expm1, (-2.0, 2.0), (-1e-3, 1e-3)),
+    "log": unary("log", math.log, POSITIVE),
+    "log1p": unary("log1p", math.log1p, (-0.75, 2.0), (-1e-3, 1e-3)),
+    "log2": unary("log2", math.log2, POSITIVE),
+    "sqrt": unary("sqrt", math.sqrt, POSITIVE),
+    "rsqrt": unary("rsqrt", lambda x: x**-0.5, POSITIVE),
+    "reciprocal": unary("reciprocal", lambda x: 1 / x, POSITIVE, (-4.0, -0.25)),
+    "tanh": unary("tanh", math.tanh),
+    "sigmoid": unary("sigmoid", lambda x: 1 / (1 + math.exp(-x)), (-2.0, 2.0), (-20.0, 20.0)),
+    "erf": unary("erf", math.erf, (-0.9, 0.9), (-4.0, 4.0)),
+    "relu": unary("relu", lambda x: max(x, 0), dtypes=(*FLOATS, *INTS)),
+    "softplus": unary("softplus", lambda x: math.log1p(math.exp(x))),
+    "floor": unary("floor", math.floor, dtypes=(*FLOATS, *INTS)),
+    "ceil": unary("ceil", math.ceil, dtypes=(*FLOATS, *INTS)),
+    "round": unary("round", round, dtypes=(*FLOATS, *INTS)),
+    "trunc": unary("trunc", math.trunc, dtypes=(*FLOATS, *INTS)),
+    "isnan": unary("isnan", math.isnan, dtypes=NUMBERS, gradient=False),
+    "logical_not": unary("logical_not", lambda x: not x, dtypes=(*NUMBERS, "bool"), gradient=False),
+    "bitwise_not": unary(
+        "bitwise_not", lambda x: not x if isinstance(x, bool) else ~x, dtypes=(*INTS, "bool"), gradient=False,
+        errors=((TypeError, "[bitwise_not]", lambda d: ag.bitwise_not(ag.ones(2, device=d))),),
+    ),
+    "sin": unary("sin", math.sin),
+    "cos": unary("cos", math.cos),
+    "tan": unary("tan", math.tan, (-1.25, 1.25)),
+    "asin": unary("asin", math.asin, UNIT),
+    "acos": unary("acos", math.acos, UNIT),
+    "atan": unary("atan", math.atan),
+    "sinh": unary("sinh", math.sinh, (-2.0, 2.0), (-1e-3, 1e-3)),
+    "cosh": unary("cosh", math.cosh),
+    # -- of two --
+    "add": binary("add", lambda a, b: a + b, dtypes=NUMBERS, linear="jointly"),
+    "sub": binary("sub", lambda a, b: a - b, dtypes=(*FLOATS, *INTS), linear="jointly"),
+    "mul": binary("mul", lambda a, b: a * b, dtypes=NUMBERS, linear="each"),
+    "div": binary("div", lambda a, b: a / b, (-2.0, 2.0), AWAY),
+    "pow": Row(
+        (
+            Case(ag.pow, each(lambda a, b: a**b), TWO, (AWAY, (-2.0, 2.0))),
+            *(Case(lambda x, p=p: x**p, each(lambda x, p=p: x**p), domains=(AWAY,)) for p in (0, 1, 2, 3, -1, 0.5, 2.5)),
+            *(Case(lambda x, p=p: p**x, each(lambda x, p=p: p**x)) for p in (2, 0.5)),
+        ),
+        errors=(mismatch("pow"),),
+    ),
+    "maximum": binary("maximum", max, dtypes=NUMBERS),
+    "minimum": binary("minimum", min, dtypes=NUMBERS),
+    "atan2": binary("atan2", math.atan2),
+    "remainder": Row(
+        (
+            Case(ag.remainder, each(lambda a, b: a - b * math.floor(a / b)), TWO, ((-9.0, 9.0), (1.25, 4.0))),
+            Case(ag.remainder, each(lambda a, b: a - b * math.floor(a / b)), TWO, ((-9.0, 9.0), (-4.0, -1.25))),
+        ),
+        dtypes=("float32", "float64", *INTS),
+        errors=(mismatch("remainder"),),
+    ),
+    "floor_divide": Row(
+        (
+            Case(ag.floor_divide, each(lambda a, b: a // b), TWO, ((-9.0, 9.0), (1.25, 4.0))),
+            Case(ag.floor_divide, each(lambda a, b: a // b), TWO, ((-9.0, 9.0), (-4.0, -1.25))),
+        ),
+        dtypes=("float32", "float64", *INTS),
+        errors=(mismatch("floor_divide"),),
+    ),
+    "eq": compare("eq", lambda a, b: a == b),
+    "ne": compare("ne", lambda a, b: a != b),
+    "lt": compare("lt", lambda a, b: a < b),
+    "le": compare("le", lambda a, b: a <= b),
+    "gt": compare("gt", lambda a, b: a > b),
+    "ge": compare("ge", lambda a, b: a >= b),
+    "logical_and": binary("logical_and", truth(lambda a, b: a and b), dtypes=(*NUMBERS, "bool"), gradient=False),
+    "logical_or": binary("logical_or", truth(lambda a, b: a or b), dtypes=(*NUMBERS, "bool"), gradient=False),
+    "logical_xor": binary("logical_xor", truth(lambda a, b: a != b), dtypes=(*NUMBERS, "bool"), gradient=False),
+    "bitwise_and": logic("bitwise_and", lambda a, b: a & b),
+    "bitwise_or": logic("bitwise_or", lambda a, b: a | b),
+    "bitwise_xor": logic("bitwise_xor", lambda a, b: a ^ b),
+    # -- reductions --
+    "sum": reduction("sum", whole_sum, (*NUMBERS, "bool"), linear="jointly"),
+    "amax": reduction("amax", max, NUMBERS, dims=((0, False), (-1, True), ((0, 2), False), ((), False)), empty=False,
+                      errors=(bad_dim("amax"), empty_refused("amax"))),
+    "amin": reduction("amin", min, NUMBERS, dims=((0, False), (-1, True), ((0, 2), False), ((), False)), empty=False,
+                      errors=(bad_dim("amin"), empty_refused("amin"))),
+    "any": reduction("any", any, (*NUMBERS, "bool"), gradient=False),
+    "all": reduction("all", all, (*NUMBERS, "bool"), gradient=False),
+    "argmax": reduction("argmax", first(max), NUMBERS, dims=((None, False), (0, False), (-1, True)), empty=False, gradient=False,
+                        errors=(bad_dim("argmax"), empty_refused("argmax"))),
+    "argmin": reduction("argmin", first(min), NUMBERS, dims=((None, False), (0, False), (-1, True)), empty=False, gradient=False,
+                        errors=(bad_dim("argmin"), empty_refused("argmin"))),
+    # -- movement --
+    "reshape": Row(
+        (
+            Case(lambda x: x.reshape(4, -1), lambda x: np.array(x.ravel().tolist()).reshape(4, 3), (((3, 4),), ((2, 6),))),
+            Case(lambda x: x.t().reshape(12), lambda x: np.array([v for row in zip(*x.tolist()) for v in row]), (((3, 4),),)),
+            Case(lambda x: x.reshape(0, 5), lambda x: np.zeros((0, 5)), (((2, 0),),)),
+        ),
+        dtypes=(*NUMBERS, "bool"), linear="jointly",
+        errors=(
+            (ValueError, "[reshape] the number of elements must stay; got (2, 3) (6) -> (4, 2) (8)", lambda d: ag.ones(2, 3, device=d).reshape(4, 2)),
+            (ValueError, "[reshape] cannot spread", lambda d: ag.ones(2, 3, device=d).reshape(4, -1)),
+            (ValueError, "[reshape] a shape has at most one -1", lambda d: ag.ones(2, 3, device=d).reshape(-1, -1)),
+            (TypeError, "[reshape] a shape is made of whole numbers", lambda d: ag.ones(2, 3, device=d).reshape(2.0, 3)),
+        ),
+    ),
+    "permute": Row(
+        (
+            Case(lambda x: x.permute(2, 0, 1), lambda x: np.einsum("abc->cab", x), (((2, 3, 4),), ((2, 0, 3),))),
+            Case(lambda x: x.transpose(0, -1), lambda x: np.einsum("abc->cba", x), (((2, 3, 4),),)),
+        ),
+        dtypes=(*FLOATS, "int64"), linear="jointly",
+        errors=((ValueError, "[permute] the dimensions", lambda d: ag.ones(2, 3, device=d).permute(0, 0)),),
+    ),
+    "expand": Row(
+        (
+            Case(lambda x: x.expand(2, 3, 4), lambda x: np.zeros((2, 3, 4)) + x, (((3, 1),), ((4,),), ((),), ((1, 3, 4),))),
+            Case(lambda x: x.expand(0, -1), lambda x: np.zeros((0, 4)), (((1, 4),),)),
+        ),
+        dtypes=FLOATS, linear="jointly",
+        errors=((ValueError, "[expand] only dimensions of size 1", lambda d: ag.ones(2, 3, device=d).expand(4, 3)),),
+    ),
+    "slice": Row(
+        (
+            Case(lambda x: x[1], lambda x: np.array(x.tolist()[1]), (((3, 4),), ((3,),))),
+            Case(lambda x: x[:, 1:4:2], lambda x: np.array([row[1:4:2] for row in x.tolist()]), (((3, 5),),)),
+            Case(lambda x: x[..., None, -1], lambda x: np.array([[row[-1]] for row in x.tolist()]), (((3, 5),),)),
+            Case(lambda x: x[2:2], lambda x: np.zeros((0, 4)), (((3, 4),),)),
+        ),
+        dtypes=(*FLOATS, "int64", "bool"), linear="jointly",
+        errors=(
+            (IndexError, "[getitem] index 2 is out of range for dimension 0 of shape (2, 3)", lambda d: ag.ones(2, 3, device=d)[2]),
+            (IndexError, "[getitem] too many indices", lambda d: ag.ones(2, 3, device=d)[0, 0, 0]),
+            (TypeError, "[getitem] indices are", lambda d: ag.ones(2, 3, device=d)["a"]),
+        ),
+    ),
+    "place": Row(
+        (
+            Case(lambda x: pad(x, (1, 2), value=0.5), lambda x: embed(x, (3, 7), np.s_[:, 1:5], 0.5), (((3, 4),),)),
+            Case(lambda x: pad(x, (1, 0, 0, 2)), lambda x: embed(x, (5, 5), np.s_[:3, 1:], 0), (((3, 4),),)),
+            Case(lambda x: pad(x, (-1, 1)), lambda x: embed(x[:, 1:], (3, 4), np.s_[:, :3], 0), (((3, 4),),)),
+        ),
+        errors=((ValueError, "[pad] expects (before, after) pairs", lambda d: pad(ag.ones(2, 3, device=d), (1,))),),
+    ),
+    "cat": Row(
+        (
+            Case(lambda a, b: ag.cat([a, b, a]), lambda a, b: np.array(a.tolist() + b.tolist() + a.tolist()), (((2, 3), (4, 3)), ((2,), (3,)))),
+            Case(lambda a, b: ag.cat([a, b], dim=-1), lambda a, b: np.array([p + q for p, q in zip(a.tolist(), b.tolist())]), (((2, 3), (2, 1)), ((2, 3), (2, 0)))),
+        ),
+        dtypes=(*NUMBERS, "bool"), linear="jointly",
+        errors=(
+            (ValueError, "[cat] sizes must agree except along dim 0; got (2, 3), (2, 4)", lambda d: ag.cat(ones(d, (2, 3), (2, 4)))),
+            (TypeError, "[cat] expected a non-empty sequence", lambda d: ag.cat([])),
+        ),
+    ),
+    "clone": Row((Case(ag.clone, lambda x: x),), dtypes=(*NUMBERS, "bool"), linear="jointly"),
+    "contiguous": Row((Case(lambda x: x.mT.contiguous(), lambda x: np.swapaxes(x, -1, -2), (((3, 4),), ((2, 3, 4),))),), linear="jointly"),
+    "cast": Row(
+        tuple(Case(lambda x, to=to: x.to(to).to(x.dtype), lambda x: x) for to in (ag.float16, ag.float32)),
+        rounds=True,
+        errors=((TypeError, "unknown dtype 'float8'", lambda d: ag.ones(2, device=d).to(dtype="float8")),),
+    ),
+    "move": Row((Case(lambda x: x.cpu().to(x.device), lambda x: x),), dtypes=(*NUMBERS, "bool"), linear="jointly"),
+    "set_view": Row(
+        (
+            Case(setitem(0), lambda x, v: written(x, 0, v), (((3, 4), (4,)), ((3, 4), ()), ((3,), ()))),
+            Case(setitem((slice(None), slice(1, 3))), lambda x, v: written(x, np.s_[:, 1:3], v), (((3, 4), (3, 2)), ((3, 4), (1,)))),
+            Case(setitem((slice(None, None, 2), None)), lambda x, v: written(x, np.s_[::2, None], v), (((4, 3), (2, 1, 3)),)),
+        ),
+        dtypes=(*FLOATS, "int64"), linear="jointly",
+        errors=((ValueError, "[setitem] the value must broadcast", lambda d: setitem(0)(*ones(d, (2, 3), (2,)))),),
+    ),
+    # -- products --
+    "matmul": Row(
+        (
+            Case(lambda a, b: a @ b, lambda a, b: np.einsum("mk,kn->mn", a, b), (((2, 3), (3, 4)), ((1, 1), (1, 1)), ((17, 33), (33, 5)), ((2, 0), (0, 3)), ((0, 2), (2, 3)))),
+            Case(lambda a, b: a @ b, lambda a, b: np.einsum("...mk,...kn->...mn", a, b), (((2, 1, 3, 4), (5, 4, 2)), ((2, 3, 4), (4, 2)), ((3, 4), (2, 4, 2)))),
+            Case(lambda a, b: a @ b, lambda a, b: np.einsum("...k,k->...", a, b), (((3,), (3,)), ((2, 3), (3,)), ((2, 2, 3), (3,)))),
+            Case(lambda a, b: a @ b, lambda a, b: np.einsum("k,...kn->...n", a, b), (((3,), (3, 2)), ((3,), (2, 3, 2)))),
+        ),
+        dtypes=("float32", "float64", "float16", "int64"), linear="each", tolerance={"cpu": 1e-5, "wgpu": 1e-5},
+        errors=(
+            (ValueError, "[matmul] inner sizes must agree; got (2, 3) @ (2, 3). Transpose one operand?", lambda d: ag.matmul(*ones(d, (2, 3), (2, 3)))),
+            (ValueError, "[matmul] expects at least one dimension", lambda d: ag.matmul(*ones(d, (), (2,)))),
+            (ValueError, "[matmul] sizes must be equal or 1", lambda d: ag.matmul(*ones(d, (2, 2, 3), (4, 3, 2)))),
+            (TypeError, "[matmul] both sides must have one dtype", lambda d: ag.ones(2, 2, device=d) @ ag.ones(2, 2, device=d).half()),
+        ),
+    ),
+    # -- selection --
+    "where": Row(
+        (
+            Case(lambda a, b: ag.where(on(a, MASK), a, b), lambda a, b: written(np.zeros((3, 4)) + b, MASK, (np.zeros((3, 4)) + a)[MASK]), (((3, 4), (3, 4)), ((4,), (3, 1)), ((), (3, 4)), ((), ()))),
+            Case(lambda a: ag.where(on(a, MASK), a, 3), lambda a: written(np.full((3, 4), 3.0), MASK, a[MASK]), (((3, 4),),)),
+            Case(lambda a: ag.where(on(a, MASK), 3, a), lambda a: written(a, MASK, 3), (((3, 4),),)),
+        ),
+        dtypes=(*NUMBERS,), linear="",
+        errors=((TypeError, "[where] the condition must be a bool tensor; got autograd.float32", lambda d: ag.where(*ones(d, (2,), (2,), (2,)))),),
+    ),
+    "gather": Row(
+        (
+            Case(lambda x: x.gather(0, on(x, INDEX)), lambda x: gather(x, INDEX, 0), (((3, 4),), ((5, 3),))),
+            Case(lambda x: ag.gather(x, -1, on(x, INDEX)), lambda x: gather(x, INDEX, 1), (((2, 3),), ((3, 4),))),
+        ),
+        dtypes=(*FLOATS, "int64"), linear="jointly",
+        errors=(out_of_range("gather"), float_index("gather"), bad_dim("gather", None)),
+    ),
+    "scatter_add": Row(
+        (
+            Case(lambda x, s: x.scatter_add(0, on(x, INDEX), s), lambda x, s: scatter_add(x, INDEX, s, 0), (((3, 4), (2, 3)), ((3, 3), (3, 4)))),
+            Case(lambda x, s: x.scatter_add(1, on(x, INDEX), s), lambda x, s: scatter_add(x, INDEX, s, 1), (((2, 3), (2, 3)),)),
+        ),
+        dtypes=(*FLOATS, "int64"), linear="jointly",
+        errors=(out_of_range("scatter_add", (1, 3)), float_index("scatter_add", (1, 3))),
+    ),
+    "index_select": Row(
+        (
+            Case(lambda x: x.index_select(0, on(x, ROWS)), lambda x: np.array([x.tolist()[i] for i in ROWS]), (((3, 4),), ((3,),), ((3, 2, 2),))),
+            Case(lambda x: x.index_select(1, on(x, ROWS)), lambda x: np.array([[row[i] for i in ROWS] for row in x.tolist()]), (((2, 3),),)),
+            Case(lambda x: x[on(x, INDEX)], lambda x: np.array([[x.tolist()[i] for i in row] for row in INDEX]), (((3, 2),),)),
+        ),
+        dtypes=(*NUMBERS, "bool"), linear="jointly",
+        errors=(out_of_range("index_select"), float_index("index_select")),
+    ),
+    "index_add": Row(
+        (Case(lambda x, s: x.index_add(0, on(x, ROWS), s), lambda x, s: index_add(x, ROWS, s), (((3, 2), (4, 2)), ((3,), (4,)))),),
+        dtypes=(*FLOATS, "int64"), linear="jointly",
+        errors=(out_of_range("index_add", (2, 3)), float_index("index_add", (3, 3))),
+    ),
+    "nonzero": Row((Case(ag.nonzero, lambda x: np.array([at for at in np.ndindex(x.shape) if x[at]]).reshape(-1, x.ndim), (((3, 4),), ((5,),), ((0, 2),))),),
+                   dtypes=(*NUMBERS, "bool"), gradient=False),
+    # -- softmax --
+    "softmax": Row(
+        tuple(Case(lambda x, d=d: ag.softmax(x, d), lambda x, d=d: softmax(x, d), (((3, 4),), ((2, 5),), ((1, 1),), ((0, 3),))) for d in (0, 1)),
+        errors=(integers_refused("softmax", 0), bad_dim("softmax")),
+    ),
+    "log_softmax": Row(
+        tuple(Case(lambda x, d=d: ag.log_softmax(x, d), lambda x, d=d: softmax(x, d, log=True), (((3, 4),), ((2, 5),), ((1, 1),), ((0, 3),))) for d in (0, 1)),
+        errors=(integers_refused("log_softmax", 0), bad_dim("log_softmax")),
+    ),
+    "softmax_backward": Row(
+        (Case(lambda y, dy: apply(REGISTRY["softmax_backward"], y, dy, axis=1), lambda y, dy: y * (dy - np.einsum("ij,ij->i", y, dy)[:, None]), (((3, 4), (3, 4)),)),),
+        gradient=False,
+    ),
+    "log_softmax_backward": Row(
+        (Case(lambda y, dy: apply(REGISTRY["log_softmax_backward"], y, dy, axis=1), lambda y, dy: dy - each(math.exp)(y).astype(float) * np.einsum("ij->i", dy)[:, None], (((3, 4), (3, 4)),)),),
+        gradient=False,
+    ),
+}

@@ -1,0 +1,170 @@
+"""gather, scatter_add and their kin; softmax and optimizers against PyTorch."""
+
+import numpy as np
+import pytest
+
+from autograd.webgpu.launch import (
+    Adam,
+    Gather,
+    IndexAdd,
+    IndexSelect,
+    PutAdd,
+    Reduce,
+    ScatterAdd,
+    Sgd,
+    Softmax,
+    SoftmaxBackward,
+    Take,
+    full,
+)
+
+torch = pytest.importorskip("torch")
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def test_gather(gpu, check, rng):
+    x = normal(rng, 4, 5, 6)
+    for axis in range(3):
+        shape = [3, 3, 3]
+        shape[axis] = 7
+        index = rng.integers(0, x.shape[axis], shape)
+        want = torch.gather(torch.tensor(x), axis, torch.tensor(index)).numpy()
+        check(Gather()(gpu.upload(x), gpu.upload(index), axis), want)
+
+
+def test_scatter_add(gpu, check, rng):
+    x, src = normal(rng, 4, 5, 6), normal(rng, 4, 9, 6)
+    index = rng.integers(0, 5, (3, 9, 2))
+    want = torch.tensor(x).scatter_add(1, torch.tensor(index), torch.tensor(src)).numpy()
+    device = [gpu.upload(v) for v in (x, index, src)]
+    first = gpu.download(ScatterAdd()(*device, 1))
+    np.testing.assert_allclose(first, want, rtol=2e-6, atol=1e-6)
+    np.testing.assert_array_equal(gpu.download(ScatterAdd()(*device, 1)), first)
+    np.testing.assert_array_equal(gpu.download(device[0]), x)
+
+
+def test_scatter_add_of_itself(gpu, check, rng):
+    x, index = normal(rng, 4, 5), np.zeros((4, 5), np.int64)
+    a = gpu.upload(x)
+    want = torch.tensor(x).scatter_add(1, torch.tensor(index), torch.tensor(x)).numpy()
+    check(ScatterAdd()(a, gpu.upload(index), a, 1), want, atol=1e-6)
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_rows(axis, gpu, check, rng):
+    x = normal(rng, 4, 5, 6)
+    index = np.array([3, 0, 0, 2])
+    shape = list(x.shape)
+    shape[axis] = 4
+    src = normal(rng, *shape)
+    check(IndexSelect()(gpu.upload(x), gpu.upload(index), axis), x.take(index, axis))
+    want = torch.tensor(x).index_add(axis, torch.tensor(index), torch.tensor(src)).numpy()
+    check(IndexAdd()(gpu.upload(x), gpu.upload(index), gpu.upload(src), axis), want, atol=1e-6)
+
+
+def test_take_and_put(gpu, check, rng):
+    x, index, src = normal(rng, 50), rng.integers(0, 50, (3, 7)), normal(rng, 3, 7)
+    check(Take()(gpu.upload(x), gpu.upload(index)), x[index])
+    want = np.zeros(50, np.float32)
+    np.add.at(want, index, src)
+    zeros = full((50,), 0, np.float32, gpu)
+    check(PutAdd()(zeros, gpu.upload(index), gpu.upload(src)), want, atol=1e-6)
+    swapped = gpu.upload(index.T).view((3, 7), (1, 3), 0)
+    check(PutAdd()(zeros, swapped, gpu.upload(src)), want, atol=1e-6)
+
+
+def test_many_duplicates(gpu, check, rng):
+    index, src = rng.integers(0, 100, 3000), normal(rng, 3000, 8)
+    want = np.zeros((100, 8))
+    np.add.at(want, index, src.astype(np.float64))
+    zeros = full((100, 8), 0, np.float32, gpu)
+    got = IndexAdd()(zeros, gpu.upload(index), gpu.upload(src), 0)
+    check(got, want.astype(np.float32), atol=1e-5)
+
+
+def test_integers_add_up(gpu, check):
+    index = gpu.upload(np.array([1, 1, 0]))
+    zeros = full((2,), 0, np.int64, gpu)
+    check(PutAdd()(zeros, index, gpu.upload(np.array([5, 6, 7]))), np.array([7, 11]))
+
+
+def test_index_bounds(gpu):
+    index = gpu.upload(np.array([[3, -2], [7, 0]]))
+    assert gpu.index_bounds(index) == (-2, 7)
+    assert gpu.index_bounds(index.view((2,), (2,), 0)) == (3, 7)
+    gpu.copy_into(index, 9)
+    assert gpu.index_bounds(index) == (9, 9)
+    long = gpu.upload(np.arange(10_000))
+    before = gpu.counters["submits"]
+    assert gpu.index_bounds(long) == (0, 9999)
+    assert gpu.counters["submits"] == before
+    assert gpu.index_bounds(long.view((9000,), (1,), 1000)) == (1000, 9999)
+    assert gpu.index_bounds(Reduce("argmax")(long, None)) == (9999, 9999)
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_softmax(axis, gpu, check, rng):
+    x = normal(rng, 4, 5, 6)
+    x[0, 0, 0] = np.nan
+    x[1] = -np.inf
+    x[2] *= 1e4
+    x[3, 0, 0] = np.inf
+    device = gpu.upload(x)
+    swapped = gpu.upload(x.T).view(x.shape, (1, 4, 20), 0)
+    for name in ("softmax", "log_softmax"):
+        want = getattr(torch, name)(torch.tensor(x), axis).numpy()
+        check(Softmax(name)(device, axis), want, atol=1e-6)
+        check(Softmax(name)(swapped, axis), want, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_backward(name, gpu, check, rng):
+    x, dy = normal(rng, 4, 5, 6), normal(rng, 4, 5, 6)
+    for axis in range(3):
+        leaf = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+        y = getattr(torch, name)(leaf, axis)
+        (want,) = torch.autograd.grad(y, leaf, torch.tensor(dy, dtype=torch.float64))
+        operands = gpu.upload(y.detach().numpy().astype(np.float32)), gpu.upload(dy)
+        check(SoftmaxBackward(f"{name}_backward")(*operands, axis), want.numpy().astype(np.float32), atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [8, 7])
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_adam(size, decoupled, gpu, check, rng):
+    start = normal(rng, size)
+    leaf = torch.nn.Parameter(torch.tensor(start))
+    kind = torch.optim.AdamW if decoupled else torch.optim.Adam
+    twin = kind([leaf], lr=0.01, weight_decay=0.1)
+    p, m, v = gpu.upload(start), full((size,), 0, np.float32, gpu), full((size,), 0, np.float32, gpu)
+    for step in range(1, 4):
+        g = normal(rng, size)
+        leaf.grad = torch.tensor(g)
+        twin.step()
+        Adam()(
+            p, gpu.upload(g), m, v, lr=0.01, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.1,
+            decoupled=decoupled, bias1=1 - 0.9**step, bias2=1 - 0.999**step,
+        )  # fmt: skip
+    check(p, leaf.detach().numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("momentum, nesterov", [(0, False), (0.9, False), (0.9, True)])
+def test_sgd(momentum, nesterov, gpu, check, rng):
+    start = normal(rng, 3, 4)
+    leaf = torch.nn.Parameter(torch.tensor(start))
+    twin = torch.optim.SGD([leaf], lr=0.1, momentum=momentum, weight_decay=0.05, nesterov=nesterov)
+    p = gpu.upload(start)
+    swapped = gpu.upload(start.T).view((3, 4), (1, 3), 0)
+    for target in (p, swapped):
+        buffer = full((3, 4), np.nan, np.float32, gpu) if momentum else None
+        leaf.data = torch.tensor(start)
+        twin.state.clear()
+        for step in range(3):
+            g = normal(rng, 3, 4)
+            leaf.grad = torch.tensor(g)
+            twin.step()
+            options = {"momentum": momentum, "nesterov": nesterov, "first": step == 0}
+            Sgd()(target, gpu.upload(g), buffer, lr=0.1, weight_decay=0.05, **options)
+        check(target, leaf.detach().numpy(), atol=1e-6)

@@ -1,0 +1,287 @@
+"""The queue, the pool, the caches, faults and threads."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from autograd import webgpu
+from autograd.webgpu import shaders
+from autograd.webgpu.launch import Adam, Binary, Matmul, Reduce, Softmax, Unary, copy_into, full
+
+REPORT = """
+import sys
+import numpy as np
+from autograd import webgpu
+from autograd.webgpu.launch import Binary, Matmul, Reduce, Unary
+gpu = webgpu.open_device()
+x = gpu.upload(np.random.default_rng(0).standard_normal((70, 90)).astype(np.float32))
+y = Unary("tanh")(Binary("mul")(x, 3))
+z = Matmul()(y, x.view((90, 70), (1, 90), 0))
+for i in range(600):
+    z = Binary("add")(z, i)
+sys.stdout.buffer.write(gpu.download(Reduce("sum")(z, (0,))).tobytes())
+print(type(gpu.queue.recorder).__name__, file=sys.stderr)
+"""
+
+
+def run(code, **env):
+    """Run a program in a fresh interpreter."""
+    merged = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **env}
+    return subprocess.run([sys.executable, "-c", code], env=merged, capture_output=True, timeout=300)
+
+
+def test_importing_does_not_import_wgpu():
+    done = run("import sys, autograd.webgpu.launch; sys.exit('wgpu' in sys.modules)")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_safe_path_gives_the_same_bits(gpu):
+    fast, safe = run(REPORT), run(REPORT, AUTOGRAD_WGPU_SAFE="1")
+    assert b"FastRecorder" in fast.stderr and b"SafeRecorder" in safe.stderr
+    assert len(fast.stdout) == 280 and fast.stdout == safe.stdout
+
+
+def test_an_adapter_that_is_not_there():
+    done = run("from autograd import webgpu; webgpu.open_device()", AUTOGRAD_WGPU_ADAPTER="Voodoo 2")
+    assert b"RuntimeError: [wgpu] no Vulkan adapter found that AUTOGRAD_WGPU_ADAPTER='Voodoo 2'" in done.stderr
+    done = run("from autograd import webgpu; webgpu.open_device(9)")
+    assert b"there is no device wgpu:9" in done.stderr or b"no Vulkan adapter" in done.stderr
+
+
+def test_an_adapter_by_part_of_its_name(gpu):
+    name = gpu.name[:6].upper()
+    done = run("from autograd import webgpu; print(webgpu.open_device().name)", AUTOGRAD_WGPU_ADAPTER=name)
+    assert done.stdout.decode().strip() == gpu.name
+
+
+def test_nothing_is_submitted_before_a_value_is_needed(gpu):
+    x = gpu.upload(np.arange(8, dtype=np.float32))
+    gpu.synchronize()
+    before = gpu.counters["submits"]
+    for _ in range(20):
+        x = Binary("add")(x, 1)
+    assert gpu.counters["submits"] == before
+    np.testing.assert_array_equal(gpu.download(x), np.arange(8) + 20)
+    assert gpu.counters["submits"] == before + 1
+
+
+def test_a_full_queue_submits_itself(gpu):
+    x = gpu.upload(np.zeros(4, np.float32))
+    for _ in range(1500):
+        x = Binary("add")(x, 1)
+    assert gpu.queue.pending() < 1500
+    np.testing.assert_array_equal(gpu.download(x), 1500)
+
+
+def test_parameters_of_one_batch_do_not_overtake(gpu):
+    """Each dispatch has its own slot: with one slot, 1, 2, 3 came out as 3, 3, 3."""
+    x = gpu.upload(np.zeros(4, np.float32))
+    results = [Binary("add")(x, value) for value in range(300)]
+    for value, result in enumerate(results):
+        np.testing.assert_array_equal(gpu.download(result), value)
+
+
+def test_an_upload_does_not_overtake_queued_work(gpu):
+    """A recycled buffer that queued work still reads may not be written at once."""
+    for size in (64, 100_000):
+        gpu.synchronize()
+        x = gpu.upload(np.full(size, 1, np.float32))
+        gpu.synchronize()
+        results = []
+        for value in range(2, 30):
+            results.append(Binary("add")(x, 0))
+            del x
+            x = gpu.upload(np.full(size, value, np.float32))
+        for value, result in enumerate(results, start=1):
+            np.testing.assert_array_equal(gpu.download(result), value)
+
+
+def training_step(gpu, x, w, m, v, step):
+    """A step in miniature: upload, product, softmax, reduction, update in place."""
+    data = gpu.upload(x + step)
+    y = Softmax("softmax")(Matmul()(data, w), 1)
+    g = Matmul()(data.view(x.shape[::-1], (1, x.shape[1]), 0), y)
+    options = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.0, "decoupled": False}
+    Adam()(w, g, m, v, lr=0.01, bias1=0.1, bias2=0.01, **options)
+    return Reduce("sum")(y, (0, 1))
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_a_loop_grows_nothing(gpu, rng, read):
+    x = rng.standard_normal((12, 8)).astype(np.float32)
+    w = gpu.upload(rng.standard_normal((8, 4)).astype(np.float32))
+    m, v = full((8, 4), 0, np.float32, gpu), full((8, 4), 0, np.float32, gpu)
+    seen = []
+    for step in range(40):
+        before = webgpu.stats()["dispatches"]
+        loss = training_step(gpu, x, w, m, v, step)
+        if read:
+            gpu.download(loss)
+        now = webgpu.stats()
+        seen.append(
+            (
+                now["dispatches"] - before,
+                now["pipelines"],
+                now["buffers_live"],
+                gpu.pool.total_bytes,
+                len(gpu.queue.groups),
+            )
+        )
+    assert len(set(seen[4:])) == 1, seen
+
+
+def test_memory_comes_back_when_the_last_view_dies(gpu):
+    gpu.synchronize()
+    before = webgpu.stats()["buffers_live"]
+    x = gpu.upload(np.zeros(10, np.float32))
+    view = x.view((5,), (1,), 5)
+    assert webgpu.stats()["buffers_live"] == before + 1
+    del x
+    assert webgpu.stats()["buffers_live"] == before + 1
+    del view
+    assert webgpu.stats()["buffers_live"] == before
+
+
+def test_stats_count(gpu):
+    gpu.synchronize()
+    webgpu.reset_stats()
+    x = gpu.upload(np.zeros(10, np.float32))
+    y = Unary("neg")(x)
+    assert webgpu.stats()["dispatches"] == 1 and webgpu.stats()["bytes_uploaded"] == 40
+    gpu.download(y)
+    now = webgpu.stats(0)
+    assert now["dispatches"] == 1 and now["submits"] == 1 and now["bytes_downloaded"] == 40
+    Unary("neg")(x)
+    webgpu.reset_stats()
+    gpu.synchronize()
+    assert webgpu.stats()["dispatches"] == 0
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [("fn op(x: T) -> R {\n  return x +;\n}\n", 2), ("fn op(x: T) -> R {\n\n  return nothing(x);\n}\n", 3)],
+)
+def test_a_shader_error_names_file_and_line(gpu, monkeypatch, text, line):
+    read = shaders.read
+    monkeypatch.setattr(shaders, "read", lambda name: text if name == "broken" else read(name))
+    x = gpu.upload(np.zeros(3, np.float32))
+    with pytest.raises(RuntimeError, match=rf"broken\.wgsl, line {line}"):
+        Unary("broken")(x)
+    with pytest.raises(RuntimeError, match=r"there is no shader .*missing\.wgsl"):
+        Unary("missing")(x)
+
+
+def test_a_shader_error_in_a_library_names_it(gpu, monkeypatch):
+    read = shaders.read
+    monkeypatch.setattr(shaders, "read", lambda name: "fn (\n" if name == "lib/unary" else read(name))
+    monkeypatch.setattr(gpu.pipelines, "kernels", {})
+    with pytest.raises(RuntimeError, match=r"lib/unary\.wgsl, line 1"):
+        Unary("neg")(gpu.upload(np.zeros((3, 2), np.float32)).view((2, 3), (1, 2), 0))
+
+
+def test_a_refused_dispatch_names_its_kernel_and_the_device_lives(gpu, check):
+    x = gpu.upload(np.arange(4, dtype=np.float32))
+    y = gpu.empty((4,), np.float32)
+    gpu.run(gpu.kernel("fill"), (y,), (1, 0), 70_000)
+    with pytest.raises(RuntimeError, match=r"\[fill\] the device refused this dispatch"):
+        gpu.flush()
+    with pytest.raises(RuntimeError, match=r"\[fill\]"):
+        gpu.run(gpu.kernel("fill"), (x, y), (1, 0), 1)
+    check(Unary("neg")(x), np.array([0, -1, -2, -3], np.float32))
+
+
+def test_a_kernel_must_bind_as_the_rules_say():
+    with pytest.raises(RuntimeError, match="binds its parameters"):
+        shaders.access("@group(0) @binding(1) var<storage, read> x: array<f32>;")
+
+
+def test_a_lost_device_raises():
+    code = """
+import numpy as np
+from autograd import webgpu
+from autograd.webgpu.launch import Unary
+gpu = webgpu.open_device()
+x = Unary("neg")(gpu.upload(np.ones(3, np.float32)))
+gpu.wgpu_device.destroy()
+for use in (lambda: gpu.download(x), lambda: gpu.upload(np.ones(99, np.float32)), gpu.synchronize):
+    try:
+        use()
+    except RuntimeError as error:
+        print("raised")
+"""
+    done = run(code)
+    assert done.returncode == 0 and done.stdout.split() == [b"raised"] * 3, done.stderr
+
+
+def test_out_of_memory_empties_the_pool_first(gpu, monkeypatch):
+    import wgpu
+
+    keep = gpu.upload(np.ones(3, np.float32))
+    gpu.synchronize()
+    gpu.pool.trim()
+    allocate, calls = gpu.pool._allocate, []
+
+    def refuse(size, times):
+        calls.append(size)
+        if len(calls) <= times:
+            raise wgpu.GPUOutOfMemoryError("no")
+        return allocate(size)
+
+    monkeypatch.setattr(gpu.pool, "_allocate", lambda size: refuse(size, 1))
+    gpu.empty((12_345,), np.float32)
+    assert len(calls) == 2
+    calls.clear()
+    monkeypatch.setattr(gpu.pool, "_allocate", lambda size: refuse(size, 2))
+    with pytest.raises(MemoryError, match="no room for a buffer of 2,097,152 bytes"):
+        gpu.empty((500_000,), np.float32)
+    np.testing.assert_array_equal(gpu.download(keep), 1)
+
+
+def test_threads_share_a_device(gpu):
+    failures = []
+
+    def work(seed):
+        values = np.random.default_rng(seed).standard_normal((40, 33)).astype(np.float32)
+        for _ in range(20):
+            x = gpu.upload(values)
+            for _ in range(10):
+                x = Binary("add")(x, 1)
+            if not np.allclose(gpu.download(x), values + 10, atol=1e-5):
+                failures.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_opening_twice_gives_one_device(gpu):
+    assert webgpu.open_device(0) is gpu
+
+
+def test_an_array_of_a_dead_interpreter_does_no_harm():
+    code = """
+import numpy as np
+from autograd import webgpu
+from autograd.webgpu.launch import Unary
+kept = Unary("neg")(webgpu.open_device().upload(np.ones(3, np.float32)))
+cycle = [kept]
+cycle.append(cycle)
+"""
+    done = run(code)
+    assert done.returncode == 0 and b"Error" not in done.stderr, done.stderr
+
+
+def test_copy_into_is_ordered_with_what_follows(gpu, check):
+    x = gpu.upload(np.zeros(4, np.float32))
+    before = Binary("add")(x, 0)
+    copy_into(x, 5)
+    after = Binary("add")(x, 0)
+    check(before, np.zeros(4, np.float32))
+    check(after, np.full(4, 5, np.float32))
