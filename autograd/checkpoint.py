@@ -185,10 +185,10 @@ def _header(raw: bytes, where: str) -> dict:
     """The file's JSON header, with an error that says what the file is instead."""
     if not raw:
         raise ValueError(f"[load] {where} is empty")
-    if raw[:4] == b"PK\x03\x04" or (raw[:1] == b"\x80" and raw[1:2] in b"\x02\x03\x04\x05"):
-        raise ValueError(f"[load] {where} is a PyTorch file (zip or pickle), not safetensors. {_CONVERT}")
     size = int.from_bytes(raw[:8], "little")
-    if len(raw) < 10 or raw[8:9] != b"{":
+    if len(raw) < 10 or raw[8:9] != b"{":  # only now: a header's size may begin as a pickle does
+        if raw[:4] == b"PK\x03\x04" or (raw[:1] == b"\x80" and raw[1:2] in b"\x02\x03\x04\x05"):
+            raise ValueError(f"[load] {where} is a PyTorch file (zip or pickle), not safetensors. {_CONVERT}")
         raise ValueError(f"[load] {where} is not a safetensors file ({len(raw)} bytes)")
     if 8 + size > len(raw):
         raise ValueError(f"[load] {where} is cut off: its header has {size} bytes, the file {len(raw)}")

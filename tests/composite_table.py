@@ -93,8 +93,8 @@ COMPOSITES = {
     "isinf": unary("isinf", math.isinf, dtypes=NUMBERS, gradient=False),
     "isfinite": unary("isfinite", math.isfinite, dtypes=NUMBERS, gradient=False),
     "div_rounded": Row(
-        (Case(lambda a, b: ag.div(a, b, rounding_mode="floor"), each(lambda a, b: a // b), TWO, ((-9.0, 9.0), (1.0, 4.0))),
-         Case(lambda a, b: a.div(b, rounding_mode="trunc"), each(lambda a, b: math.trunc(a / b)), TWO, ((-9.0, 9.0), (1.0, 4.0)))),
+        (Case(lambda a, b: ag.div(a, b, rounding_mode="floor"), each(lambda a, b: a // b), TWO, ((-9.0, 9.0), (1.25, 4.0))),
+         Case(lambda a, b: a.div(b, rounding_mode="trunc"), each(lambda a, b: math.trunc(a / b)), TWO, ((-9.0, 9.0), (1.25, 4.0)))),
         dtypes=("float32", "float64", "int64", "int32"),
         errors=((ValueError, '[div] rounding_mode is None, "floor" or "trunc"', lambda d: ag.div(*ones(d, (2,), (2,)), rounding_mode="up")),),
     ),

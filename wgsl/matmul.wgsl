@@ -3,14 +3,14 @@
 // A register tile without barriers: ROWS x COLS blocks of 4 x 4. Where occupancy counts, the
 // launcher picks smaller tiles. Sums are f32 whatever the operands are.
 struct Params {
-  m: u32,
-  n: u32,
-  k: u32,
-  rank: u32,                  // dimensions of the batch
   a_offset: u32,
   b_offset: u32,
   bias_offset: u32,
   bias_col: u32,              // strides
+  m: u32,
+  n: u32,
+  k: u32,
+  rank: u32,                  // dimensions of the batch
   a_row: u32,
   a_col: u32,
   b_row: u32,

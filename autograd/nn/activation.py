@@ -52,15 +52,10 @@ class Sigmoid(_Activation):
 class ReLU(_Activation):
     """max(x, 0); inplace changes x."""
 
-    shown: tuple[str, ...] = ()
+    function = staticmethod(F.relu)
 
     def __init__(self, inplace: bool = False):
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """max(x, 0)."""
-        return input.relu_() if self.inplace else input.relu()
+        super().__init__(inplace=inplace)
 
     def extra_repr(self) -> str:
         """The options."""

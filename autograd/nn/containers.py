@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 from .module import Module
@@ -95,6 +96,16 @@ class ModuleList(_Listed):
 
     def _like(self, entries: dict) -> ModuleList:
         return type(self)(entries.values())
+
+    def __repr__(self) -> str:
+        """Equal neighbours are one line: (0-2): 3 x ReLU()."""
+        runs = [(text, len(list(group))) for text, group in groupby(map(repr, self))]
+        lines, start = [], 0
+        for text, n in runs:
+            shown = f"({start}): {text}" if n == 1 else f"({start}-{start + n - 1}): {n} x {text}"
+            lines.append("\n  " + shown.replace("\n", "\n  "))
+            start += n
+        return f"{type(self).__name__}({''.join(lines)}" + ("\n)" if lines else ")")
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])

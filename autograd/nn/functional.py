@@ -26,9 +26,9 @@ __all__ = [
 # -- activations ----------------------------------------------------------------------------------------
 
 
-def relu(input: Tensor) -> Tensor:
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0), gradient 0 at 0."""
-    return input.relu()
+    return input.relu_() if inplace else input.relu()
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -76,7 +76,7 @@ def tanh(input: Tensor) -> Tensor:
 # -- layers ---------------------------------------------------------------------------------------------
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element 0 with probability p, else x / (1 - p); x itself when not training.
 
     The mask is drawn from the one random stream, so a seed gives the same on both devices.
@@ -87,7 +87,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     kept = rand(input.shape, dtype=dtypes.float32, device="cpu").numpy() >= p
     scale = 1 / (1 - p) if p < 1 else 0.0
     mask = create.place(kept.astype(input.dtype.numpy) * input.dtype.numpy.type(scale), input.device)
-    return input * mask
+    return input.mul_(mask) if inplace else input * mask
 
 
 def check_probability(p: float, op: str) -> None:

@@ -76,20 +76,20 @@ class Flatten(Module):
 
 
 class Dropout(Module):
-    """In training each element is 0 with probability p, else x / (1 - p); in eval y = x."""
+    """In training each element is 0 with probability p, else x / (1 - p); in eval y = x. inplace changes x."""
 
-    def __init__(self, p: float = 0.5):
+    def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
         F.check_probability(p, "Dropout")
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """x with elements dropped, in training."""
-        return F.dropout(input, self.p, self.training)
+        return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
-        return f"p={self.p}"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Embedding(Module):
@@ -158,4 +158,5 @@ class LayerNorm(Module):
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        affine = f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        return f"{self.normalized_shape}, eps={self.eps}, {affine}"

@@ -20,6 +20,3 @@ class Parameter(Tensor):
         self.grad = self.node = self.views = self.hooks = None
         self._requires_grad = False
         self.requires_grad = requires_grad
-
-    def __repr__(self) -> str:
-        return f"Parameter containing:\n{super().__repr__()}"

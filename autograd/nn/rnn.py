@@ -31,7 +31,7 @@ def _sizes(op: str, input_size: int, hidden_size: int) -> None:
 def _weights(module: Module, suffix: str, input_size: int, hidden_size: int, bias: bool, device: Any, dtype: Any) -> None:
     """Enter weight_ih [3H, I], weight_hh [3H, H] and bias_ih, bias_hh [3H], gates in the order r, z, n."""
     rows = 3 * hidden_size
-    for name, shape in ("weight_ih", (rows, input_size)), ("weight_hh", (rows, hidden_size)), ("bias_ih", (rows,)), ("bias_hh", (rows,)):
+    for name, *shape in ("weight_ih", rows, input_size), ("weight_hh", rows, hidden_size), ("bias_ih", rows), ("bias_hh", rows):
         made = new_parameter(*shape, device=device, dtype=dtype) if bias or len(shape) == 2 else None
         module.register_parameter(name + suffix, made)
 

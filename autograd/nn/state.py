@@ -39,7 +39,7 @@ def load_state_dict(module: Module, state_dict: dict, strict: bool) -> LoadResul
     if wrong or (strict and (missing or unexpected)):
         raise RuntimeError(_report(type(module).__name__, missing * strict, unexpected * strict, wrong))
     # Everything that can fail happens before the first write.
-    ready = [(t, value.detach().to(t.dtype).to(t.device)) for _, t, value in matched]
+    ready = [(t, value.detach().to(t.device, t.dtype)) for _, t, value in matched]
     for t, value in ready:
         write(t, value.data, "load_state_dict")
     return LoadResult(missing, unexpected)

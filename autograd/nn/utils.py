@@ -34,13 +34,17 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     if not grads:
         return create.zeros(())
     on_host = all(g.data.__class__ is np.ndarray for g in grads)
-    total = _host_norm([g.data for g in grads], p) if on_host else 0.0
-    wide = any(g.dtype is dtypes.float64 for g in grads)
-    dtype = dtypes.float64 if wide else dtypes.float32
-    norm = create.tensor(total, dtype=dtype, device="cpu") if on_host else _norm(grads, p)
+    factor: Any
+    if on_host:
+        total = _host_norm([g.data for g in grads], p)
+        wide = any(g.dtype is dtypes.float64 for g in grads)
+        norm = create.tensor(total, dtype=dtypes.float64 if wide else dtypes.float32, device="cpu")
+        factor = max_norm / (total + 1e-6)
+    else:
+        norm = _norm(grads, p)
+        factor = ((norm + 1e-6).reciprocal() * max_norm).clamp(max=1.0)
     if error_if_nonfinite and not math.isfinite(float(norm)):
         raise RuntimeError(f"[clip_grad_norm_] the norm of the gradients is {float(norm)}; error_if_nonfinite=False clips anyway")
-    factor = max_norm / (total + 1e-6) if on_host else (max_norm / (norm + 1e-6)).clamp(max=1.0)
     if not on_host or not factor >= 1:  # a NaN norm shows in the gradients, as in PyTorch
         for g in grads:
             g.mul_(factor if on_host else factor.to(g.dtype))

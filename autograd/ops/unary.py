@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dtypes
 from ..op import Op, public, register, unary
 from ..tape import Node
 from ..tensor import Tensor
@@ -420,7 +421,7 @@ def bitwise_not(x: Tensor) -> Tensor:
     """~x, of integers and booleans."""
     if x.dtype.is_floating_point:
         raise TypeError(f"[bitwise_not] works on integers and booleans; got {x.dtype}")
-    return _bitwise_not(x)
+    return x.logical_not() if x.dtype is dtypes.bool_ else _bitwise_not(x)
 
 
 public(isnan)

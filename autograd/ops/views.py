@@ -210,12 +210,15 @@ def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool 
         else:
             dtype = a
     y = x
+    where = None if device is None else as_device(device)
+    if where is not None and where.type == "cpu" and where != x.device:  # before the cast: float64 is on the CPU only
+        y = apply(Move, y, device=where, source=x.device)
     if dtype is not None:
         d = dtypes.as_dtype(dtype)
         if d is not x.dtype:
             y = apply(Cast, y, dtype=d.numpy)
-    if device is not None and as_device(device) != y.device:
-        y = apply(Move, y, device=as_device(device), source=y.device)
+    if where is not None and where != y.device:
+        y = apply(Move, y, device=where, source=y.device)
     return clone(y) if copy and y is x else y
 
 

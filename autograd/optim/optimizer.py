@@ -134,7 +134,7 @@ class Optimizer:
             if isinstance(value, Tensor):
                 if value.shape != p.shape:
                     raise ValueError(f"{name} {key} must have shape {p.shape}; got {value.shape}")
-                value = value.detach().to(state_dtype(p)).to(p.device).clone()
+                value = value.detach().to(p.device, state_dtype(p)).clone()
             found[key] = value
         return found
 

@@ -7,14 +7,14 @@ if "XDG_RUNTIME_DIR" not in os.environ:
     # Drivers print a warning at start-up without one.
     os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="autograd-xdg-")
 
-import wgpu  # noqa: E402
+import wgpu
 
-from ..device import Device  # noqa: E402
-from . import fastpath  # noqa: E402
-from .buffers import Gpu  # noqa: E402
-from .pipelines import Pipelines  # noqa: E402
-from .pool import Pool  # noqa: E402
-from .queue import Queue  # noqa: E402
+from ..device import Device
+from . import fastpath
+from .buffers import Gpu
+from .pipelines import Pipelines
+from .pool import Pool
+from .queue import Queue
 
 RANK = {"DiscreteGPU": 0, "IntegratedGPU": 1, "Unknown": 2, "CPU": 3}
 # WebGPU's defaults: kernels that keep to them run on every adapter.

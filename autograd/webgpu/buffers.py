@@ -5,7 +5,14 @@ Importing this module does not import wgpu: Tensor asks it what an Array is.
 
 import numpy as np
 
-from .layout import INDEX_LIMIT, contiguous_strides, element_count, extent, is_contiguous
+from .layout import (
+    INDEX_LIMIT,
+    contiguous_strides,
+    element_count,
+    extent,
+    is_contiguous,
+    pack_words,
+)
 from .shaders import WGSL_TYPES
 
 INT64 = np.dtype(np.int64)
@@ -126,6 +133,7 @@ class Gpu:
         self.queue = queue
         self.pipelines = pipelines
         self.counters = counters
+        self.kernels = {}
         self.record = queue.record
         self.take = pool.take
         self.give = pool.give
@@ -211,8 +219,13 @@ class Gpu:
         `libs` names files of wgsl/lib to append, `extra` is WGSL text to append, and each
         keyword becomes an alias: `T="f32"` appends `alias T = f32;`.
         """
-        aliases = "".join(f"alias {key} = {kind};\n" for key, kind in types.items())
-        return self.pipelines.get(name, tuple(libs), aliases + extra)
+        key = (name, libs, extra, *types.items())
+        kernel = self.kernels.get(key)
+        if kernel is None:
+            aliases = "".join(f"alias {alias} = {kind};\n" for alias, kind in types.items())
+            kernel = self.pipelines.get(name, tuple(libs), aliases + extra)
+            self.kernels[key] = kernel
+        return kernel
 
     def run(self, kernel, arrays, params, groups):
         """Queue one dispatch of a kernel.
@@ -221,7 +234,7 @@ class Gpu:
         unsigned ints, `groups` the workgroup count or a tuple of up to three.
         """
         if not isinstance(params, bytes):
-            params = np.array(params, dtype=np.int64).astype(np.uint32).tobytes()
+            params = pack_words(params)
         storages = [array.storage for array in arrays]
         key = (kernel.layout.id, *(storage.id for storage in storages))
         if isinstance(groups, int):

@@ -5,24 +5,26 @@ shape, kernel, parameter bytes, workgroups) is kept in a plan.
 """
 
 import math
-from struct import Struct, error as StructError
+from struct import Struct
+from struct import error as StructError
 
 import numpy as np
 
 from .buffers import Array, Storage
 from .layout import (
+    Plans,
     broadcast_shapes,
     broadcast_strides,
     coalesce,
     contiguous_strides,
     dim_words,
     element_count,
+    pack_words,
     workgroups,
 )
 from .shaders import SLOT_BYTES, WGSL_TYPES
 
 WORKGROUP = 64
-MAX_PLANS = 8192
 BOOL = np.dtype(np.bool_)
 # lib/params.wgsl: offsets of a, b, c and y, then the values of scalar operands.
 HEADS = {"f32": Struct("<4I4f"), "i32": Struct("<4I4i"), "u32": Struct("<4I4I")}
@@ -55,18 +57,40 @@ def pack_head(kind, offsets, scalars):
 def pack_tail(n, sizes, walks, extra=(0, 0)):
     """The rest of a slot: count, rank, extra, dims."""
     words = [n, len(sizes), *extra, *dim_words(sizes, *walks)]
-    tail = np.array(words, dtype=np.int64).astype(np.uint32).tobytes()
-    return tail.ljust(SLOT_BYTES - len(NO_HEAD), b"\0")
+    return pack_words(words).ljust(SLOT_BYTES - len(NO_HEAD), b"\0")
 
 
-def declare_operand(name, binding, types, wide):
-    """WGSL that reads one operand from a buffer; `wide` reads four elements at once."""
+def declare_operand(name, binding, types, reading):
+    """WGSL that reads one operand from a buffer, from element i on.
+
+    `reading` is "one" element, a "row" of four, or one element four times ("splat").
+    """
     kind, element = types
-    load, memory = (f"vec4<{kind}>", f"vec4<{element}>") if wide else (kind, element)
+    load, memory, at = {
+        "one": (kind, element, "i"),
+        "row": (f"vec4<{kind}>", f"vec4<{element}>", "i / 4u"),
+        "splat": (f"vec4<{kind}>", element, "i"),
+    }[reading]
+    value = f"{kind}({name}[{at}])" if reading == "splat" else f"{name}[{at}]"
     return (
         f"@group(0) @binding({binding}) var<storage, read> {name}: array<{memory}>;\n"
-        f"fn get_{name}(i: u32) -> {load} {{ return {load}({name}[i]); }}\n"
+        f"fn get_{name}(i: u32) -> {load} {{ return {load}({value}); }}\n"
     )
+
+
+def readings(sizes, walks, aligned):
+    """How each operand is read four elements at a time, or None where one cannot be."""
+    if not aligned or (len(sizes) > 1 and sizes[-1] % 4):
+        return None
+    found = []
+    for walk in walks:
+        if walk[-1:] == [0]:
+            found.append("splat")
+        elif walk[-1:] in ([], [1]) and not any(stride % 4 for stride in walk[:-1]):
+            found.append("row")
+        else:
+            return None
+    return found
 
 
 def declare_scalar(name, kind, lane, wide):
@@ -106,7 +130,7 @@ class Elementwise:
     def __init__(self, name, out=None):
         self.name = name
         self.out = out
-        self.plans = {}
+        self.plans = Plans()
 
     def result_dtype(self, dtype):
         """The output's dtype for operands of this dtype."""
@@ -115,15 +139,19 @@ class Elementwise:
         return BOOL if self.out == "bool" else np.dtype(self.out)
 
     def kernel(self, gpu, dtypes, main_dtype, out_dtype, wide):
-        """Compile `fn op` with accessors for these operands (None: a scalar)."""
+        """Compile `fn op` with accessors for these operands (None: a scalar).
+
+        `wide` lists their readings, or is None for one element at a time.
+        """
         kind = WGSL_TYPES[main_dtype][0]
         result = "bool" if out_dtype == BOOL and self.out == "bool" else None
         text, binding = f"alias T = {kind};\n", 1
-        for name, dtype, lane in zip(self.names, dtypes, LANES):
+        reading = wide or ["one"] * len(dtypes)
+        for name, dtype, lane, how in zip(self.names, dtypes, LANES, reading):
             if dtype is None:
                 text += declare_scalar(name, kind, lane, wide)
             else:
-                text += declare_operand(name, binding, WGSL_TYPES[dtype], wide)
+                text += declare_operand(name, binding, WGSL_TYPES[dtype], how)
                 binding += 1
         out_types = WGSL_TYPES[out_dtype]
         text += declare_output(binding, out_types, result or out_types[0], out_dtype, wide)
@@ -150,9 +178,7 @@ class Elementwise:
             for a in operands
         ]
         sizes, *walks = coalesce(plan.shape, *walks)
-        wide = aligned and all(
-            not isinstance(a, Array) or walk in ([], [1]) for a, walk in zip(operands, walks)
-        )
+        wide = readings(sizes, walks, aligned)
         dtypes = [a.dtype if isinstance(a, Array) else None for a in operands]
         plan.kernel = self.kernel(gpu, dtypes, dtype, plan.dtype, wide)
         plan.layout = plan.kernel.layout.id
@@ -166,9 +192,7 @@ class Elementwise:
         """The plan under this key, made if it is not there."""
         plan = self.plans.get(key)
         if plan is None:
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            plan = self.plans[key] = self.plan(operands, dtype, aligned)
+            plan = self.plans.keep(key, self.plan(operands, dtype, aligned))
         return plan
 
     def finish(self, gpu, plan, operands):

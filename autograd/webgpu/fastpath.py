@@ -1,4 +1,4 @@
-"""Recording a batch: through wgpu's own C handles, or through its public objects.
+"""Binding and recording: through wgpu's own C handles, or through its public objects.
 
 wgpu's Python wrappers cost ten times what the C call behind them costs, so the default path
 calls the C functions that those wrappers call. AUTOGRAD_WGPU_SAFE=1 takes the public API.
@@ -17,9 +17,17 @@ def choose():
 
 
 class SafeRecorder:
-    """Records with wgpu's documented objects only."""
+    """Binds and records with wgpu's documented objects only."""
 
     map_mode = "READ"
+
+    def bind(self, device, layout, arena, buffers):
+        """A bind group: the arena's current slot, then whole buffers."""
+        slot = {"buffer": arena, "offset": 0, "size": SLOT_BYTES}
+        entries = [{"binding": 0, "resource": slot}]
+        for binding, buffer in enumerate(buffers, start=1):
+            entries.append({"binding": binding, "resource": {"buffer": buffer}})
+        return device.create_bind_group(layout=layout, entries=entries)
 
     def record(self, compute_pass, work, first_slot):
         """Put every dispatch of `work` into an open compute pass."""
@@ -32,7 +40,7 @@ class SafeRecorder:
 
 
 class FastRecorder:
-    """Records with the library's C functions: three calls a dispatch."""
+    """Binds and records with the library's C functions: three calls a dispatch."""
 
     # What wgpu's own read_buffer maps with: READ submits an empty batch first.
     map_mode = "READ_NOSYNC"
@@ -43,6 +51,9 @@ class FastRecorder:
 
             lib, self.ffi = _api.lib, _api.ffi
             self.errors = _api.error_handler
+            self.whole = lib.WGPU_WHOLE_SIZE
+            self.create_bind_group = lib.wgpuDeviceCreateBindGroup
+            self.release_bind_group = lib.wgpuBindGroupRelease
             self.set_pipeline = lib.wgpuComputePassEncoderSetPipeline
             self.set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
             self.dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
@@ -52,16 +63,37 @@ class FastRecorder:
                 f"through ({error}); set AUTOGRAD_WGPU_SAFE=1 or install wgpu>=0.32,<0.33."
             ) from error
 
-    def record(self, compute_pass, work, first_slot):
-        """Put every dispatch of `work` into an open compute pass."""
-        # A raw call reports its error to a callback: without a capture it is only logged.
+    def checked(self, call, *args):
+        """Call, and raise what the library reports meanwhile: else it would only be logged."""
         self.errors.capture("autograd")
         try:
-            self._record(compute_pass._internal, work, first_slot)
+            result = call(*args)
         finally:
             problem = self.errors.release("autograd")
         if problem is not None:
-            raise RuntimeError(f"[wgpu] {problem[1]}")
+            raise RuntimeError(problem[1])
+        return result
+
+    def bind(self, device, layout, arena, buffers):
+        """A bind group's handle: the arena's current slot, then whole buffers."""
+        entries = self.ffi.new("WGPUBindGroupEntry[]", len(buffers) + 1)
+        entries[0].buffer = arena._internal
+        entries[0].size = SLOT_BYTES
+        for binding, buffer in enumerate(buffers, start=1):
+            entry = entries[binding]
+            entry.binding = binding
+            entry.buffer = buffer._internal
+            entry.size = self.whole
+        wanted = self.ffi.new("WGPUBindGroupDescriptor *")
+        wanted.layout = layout._internal
+        wanted.entries = entries
+        wanted.entryCount = len(entries)
+        handle = self.checked(self.create_bind_group, device._internal, wanted)
+        return self.ffi.gc(handle, self.release_bind_group)
+
+    def record(self, compute_pass, work, first_slot):
+        """Put every dispatch of `work` into an open compute pass."""
+        self.checked(self._record, compute_pass._internal, work, first_slot)
 
     def _record(self, handle, work, first_slot):
         set_pipeline, set_bind_group = self.set_pipeline, self.set_bind_group
@@ -73,6 +105,6 @@ class FastRecorder:
                 set_pipeline(handle, kernel.pipeline._internal)
                 last = kernel
             offsets[0] = offset
-            set_bind_group(handle, 0, group._internal, 1, offsets)
+            set_bind_group(handle, 0, group, 1, offsets)
             dispatch(handle, x, y, z)
             offset += SLOT_BYTES

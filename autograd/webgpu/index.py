@@ -1,17 +1,31 @@
 """Launchers that read and add by index: gather, scatter_add and what they carry."""
 
+from struct import Struct
+
 import numpy as np
 
-from .elementwise import WORKGROUP, pack_head, pack_tail
-from .layout import broadcast_strides, coalesce, dim_words, workgroups
-from .movement import copy
+from .elementwise import WORKGROUP, pack_tail
+from .layout import (
+    LONGEST_LOOP,
+    MAX_RANK,
+    Plans,
+    broadcast_strides,
+    coalesce,
+    dim_words,
+    workgroups,
+)
+from .movement import copy, narrow
 from .reduce import Fold
 from .shaders import WGSL_TYPES
 
 SMALL = 4096
+SORT_ABOVE = 1 << 23
+OFFSETS = Struct("<4I")
+SCALARS = bytes(16)
 
 smallest = Fold("min")
 largest = Fold("max")
+gather_plans = Plans()
 
 
 def index_bounds(index):
@@ -42,11 +56,17 @@ def queue_gather(x, index, shape, index_strides, x_strides, step):
     gpu = x.gpu
     y = gpu.empty(shape, x.dtype)
     if y.size:
-        sizes, *walks = coalesce(shape, index_strides, x_strides)
-        head = pack_head("u32", (index.offset, x.offset, 0, 0), (0, 0, 0, 0))
-        params = head + pack_tail(y.size, sizes, walks, (step & 0xFFFFFFFF, 0))
-        kernel = gpu.kernel("gather", ("params",), E=WGSL_TYPES[x.dtype][1])
-        gpu.run(kernel, (index, x, y), params, workgroups(-(-y.size // WORKGROUP)))
+        key = (shape, index_strides, x_strides, step, x.dtype, gpu)
+        plan = gather_plans.get(key)
+        if plan is None:
+            sizes, *walks = coalesce(shape, index_strides, x_strides)
+            rest = SCALARS + pack_tail(y.size, sizes, walks, (step, 0))
+            kernel = gpu.kernel("gather", ("params",), E=WGSL_TYPES[x.dtype][1])
+            groups = workgroups(-(-y.size // WORKGROUP))
+            plan = gather_plans.keep(key, (kernel, rest, groups))
+        kernel, rest, groups = plan
+        head = OFFSETS.pack(index.offset, x.offset, 0, 0)
+        gpu.run(kernel, (index, x, y), head + rest, groups)
     return y
 
 
@@ -64,8 +84,7 @@ class IndexSelect:
     def __call__(self, x, index, axis):
         shape = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
         walk = (*x.strides[:axis], 0, *x.strides[axis + 1 :])
-        along = [0] * x.ndim
-        along[axis] = index.strides[0]
+        along = tuple(index.strides[0] if d == axis else 0 for d in range(x.ndim))
         return queue_gather(x, index, shape, along, walk, x.strides[axis])
 
 
@@ -77,50 +96,112 @@ class Take:
         return queue_gather(x, index, index.shape, index.strides, nowhere, x.strides[0])
 
 
+def adding_kernel(gpu, name, dtype):
+    """wgsl/<name>.wgsl for this dtype; uint8 wraps."""
+    kind, element = WGSL_TYPES[dtype]
+    value = "v & 255u" if dtype == np.uint8 else f"{element}(v)"
+    narrow = f"fn narrow(v: T) -> S {{ return {value}; }}\n"
+    return gpu.kernel(name, (), narrow, T=kind, E=element, S=element)
+
+
+def check_rank(x):
+    """These kernels walk dimensions one by one."""
+    if x.ndim > MAX_RANK:
+        raise ValueError(
+            f"[scatter_add] at most {MAX_RANK} dimensions on wgpu; got shape {x.shape}. "
+            "Merge some with reshape."
+        )
+
+
+def off_axis(strides, axis):
+    """The strides with the axis left out."""
+    return [0 if d == axis else stride for d, stride in enumerate(strides)]
+
+
 class ScatterAdd:
     """`ScatterAdd()(x, index, src, axis)`: torch.scatter_add, repeatable to the bit."""
 
     def __call__(self, x, index, src, axis):
-        if not index.size:
+        check_rank(x)
+        if not index.size or not x.size:
             return copy(x)
+        for start, count in pieces(index.shape[axis]):
+            part = narrow(index, axis, start, count), narrow(src, axis, start, count)
+            x = self.add(x, *part, axis)
+        return x
+
+    def add(self, x, index, src, axis):
+        """One dispatch; the index is short enough for one invocation to look through."""
         gpu = x.gpu
         y = gpu.empty(x.shape, x.dtype)
-        if not y.size:
-            return y
-        walks = [
-            [0 if d == axis and a is not x else s for d, s in enumerate(a.strides)]
-            for a in (x, index, src)
-        ]
         words = [x.offset, index.offset, src.offset, 0]
         words += [y.size, x.ndim, axis, index.shape[axis]]
         words += [index.strides[axis], src.strides[axis], 0, 0]
-        words += list(index.shape) + [0] * (8 - x.ndim)
+        words += list(index.shape) + [0] * (MAX_RANK - x.ndim)
+        walks = x.strides, off_axis(index.strides, axis), off_axis(src.strides, axis)
         words += dim_words(x.shape, *walks)
-        gpu.run(self.kernel(gpu, x.dtype), (x, index, src, y), words, self.groups(y.size))
+        kernel = adding_kernel(gpu, "scatter_add", x.dtype)
+        gpu.run(kernel, (x, index, src, y), words, workgroups(-(-y.size // WORKGROUP)))
         return y
-
-    def groups(self, size):
-        """Workgroups for one invocation an element."""
-        return workgroups(-(-size // WORKGROUP))
-
-    def kernel(self, gpu, dtype):
-        """The kernel for this dtype; uint8 wraps."""
-        kind, element = WGSL_TYPES[dtype]
-        value = "v & 255u" if dtype == np.uint8 else f"{element}(v)"
-        narrow = f"fn narrow(v: T) -> S {{ return {value}; }}\n"
-        return gpu.kernel("scatter_add", (), narrow, T=kind, E=element, S=element)
 
 
 scatter_add = ScatterAdd()
 
 
+def sorted_pairs(index):
+    """(value, position) of a 1-D index in order, by a bitonic sort; the rest is padding."""
+    gpu = index.gpu
+    padded = 1 << (index.size - 1).bit_length()
+    pairs = gpu.empty((padded, 2), np.int32)
+    words = (index.size, padded, index.offset, index.strides[0])
+    gpu.run(gpu.kernel("index_pairs"), (index, pairs), words, workgroups(-(-padded // WORKGROUP)))
+    kernel, half = gpu.kernel("sort_pairs"), padded // 2
+    groups = workgroups(-(-half // WORKGROUP))
+    run = 2
+    while run <= padded:
+        gap = run // 2
+        while gap:
+            gpu.run(kernel, (pairs,), (half, gap, run), groups)
+            gap //= 2
+        run *= 2
+    return pairs
+
+
+def pieces(length):
+    """(start, count) of parts that one invocation may walk: see LONGEST_LOOP."""
+    for start in range(0, length, LONGEST_LOOP):
+        yield start, min(LONGEST_LOOP, length - start)
+
+
 class IndexAdd:
-    """`IndexAdd()(x, index, src, axis)`: x with src's rows added where a 1-D index says."""
+    """`IndexAdd()(x, index, src, axis)`: x with src's rows added where a 1-D index says.
+
+    A long index is sorted first: looking through it for every element would be quadratic.
+    """
 
     def __call__(self, x, index, src, axis):
-        along = [0] * x.ndim
-        along[axis] = index.strides[0]
+        check_rank(x)
+        if x.size * index.size >= SORT_ABOVE:
+            for start, count in pieces(index.size):
+                part = narrow(index, 0, start, count), narrow(src, axis, start, count)
+                x = self.by_sorting(x, *part, axis)
+            return x
+        along = [index.strides[0] if d == axis else 0 for d in range(x.ndim)]
         return scatter_add(x, index.view(src.shape, along, index.offset), src, axis)
+
+    def by_sorting(self, x, index, src, axis):
+        """The same sum by way of sorted (value, position) pairs."""
+        gpu = x.gpu
+        pairs = sorted_pairs(index)
+        y = gpu.empty(x.shape, x.dtype)
+        words = [x.offset, src.offset, y.size, x.ndim, axis, index.size, src.strides[axis], 0]
+        words += dim_words(x.shape, x.strides, off_axis(src.strides, axis))
+        kernel = adding_kernel(gpu, "index_add", x.dtype)
+        gpu.run(kernel, (x, pairs, src, y), words, workgroups(-(-y.size // WORKGROUP)))
+        return y
+
+
+index_add = IndexAdd()
 
 
 class PutAdd:
@@ -129,7 +210,7 @@ class PutAdd:
     def __call__(self, x, index, src):
         walk = broadcast_strides(src.shape, src.strides, index.shape)
         src = src.view(index.shape, walk, src.offset)
-        return scatter_add(x, flat(index), flat(src), 0)
+        return index_add(x, flat(index), flat(src), 0)
 
 
 def flat(a):

@@ -1,10 +1,15 @@
 """Shapes, strides and dims: host arithmetic only, nothing here touches a GPU."""
 
+import struct
 from functools import lru_cache
 
 import numpy as np
 
+MAX_PLANS = 8192
 MAX_RANK = 8
+# Software Vulkan (llvmpipe) ends an invocation's loops, without a word, after 65,535 passes of
+# them all together. No kernel may come near that, whatever the tensor's size.
+LONGEST_LOOP = 1 << 14
 INDEX_LIMIT = 2**32
 
 
@@ -84,9 +89,14 @@ def dim_words(sizes, *walks):
     """The `dims` table of lib/params.wgsl: per dimension its size and up to 3 strides."""
     words = []
     for d, size in enumerate(sizes):
-        row = [size] + [walk[d] & 0xFFFFFFFF for walk in walks]
+        row = [size] + [walk[d] for walk in walks]
         words += row + [0] * (4 - len(row))
     return words
+
+
+def pack_words(words):
+    """Integers as 32-bit words; negative strides wrap."""
+    return struct.pack(f"<{len(words)}I", *[word & 0xFFFFFFFF for word in words])
 
 
 def extent(shape, strides, offset):
@@ -106,3 +116,14 @@ def workgroups(count, limit=65535):
         return count, 1
     y = -(-count // limit)
     return -(-count // y), y
+
+
+class Plans(dict):
+    """What launches worked out, by geometry; forgets everything rather than grow on."""
+
+    def keep(self, key, plan):
+        """Remember and return a plan."""
+        if len(self) >= MAX_PLANS:
+            self.clear()
+        self[key] = plan
+        return plan

@@ -1,22 +1,32 @@
 """The launcher of batched matrix products: picks accessors and tile by strides and shape."""
 
+from struct import Struct
+
+from .elementwise import Binary
 from .layout import (
+    LONGEST_LOOP,
+    Plans,
     broadcast_shapes,
     broadcast_strides,
     coalesce,
     contiguous_strides,
     dim_words,
     element_count,
+    pack_words,
 )
-from .movement import Pad, copy_into, full
+from .movement import Pad, copy_into, narrow
 from .reduce import Fold
 
 MAX_GROUPS = 65535
 LARGE = 1 << 18
+LONGEST_K = 4 * LONGEST_LOOP // 2
 SPLIT_LENGTH = 128
 FEW_TILES = 256
 
+OFFSETS = Struct("<3I")
+
 pad = Pad()
+add = Binary("add")
 sum_over = Fold("sum")
 
 
@@ -57,35 +67,71 @@ def padded(a):
     return pad(a, pads)
 
 
+def split_count(a, b):
+    """Into how many pieces k is cut: long thin products have too few tiles otherwise."""
+    if a.ndim > 2 or b.ndim > 2:
+        return 1
+    (m, k), n = a.shape, b.shape[-1]
+    parts, tiles = 1, -(-m // 4) * -(-n // 4)
+    while k % (8 * parts) == 0 and k // parts > SPLIT_LENGTH and tiles * parts < FEW_TILES:
+        parts *= 2
+    return parts
+
+
+def queue_product(plan, a, b, bias, y):
+    """Queue the one dispatch of a plan."""
+    _, kernel, rest, groups = plan
+    offsets = OFFSETS.pack(a.offset, b.offset, 0 if bias is None else bias.offset)
+    arrays = (a, b, y) if bias is None else (a, b, y, bias)
+    y.gpu.run(kernel, arrays, offsets + rest, groups)
+
+
 class Matmul:
     """`Matmul()(a, b, bias=None)`: [..., M, K] @ [..., K, N] (+ bias[N]).
 
     Batch dimensions broadcast, strides are read in place, sums are f32.
     """
 
+    def __init__(self):
+        self.plans = Plans()
+
     def __call__(self, a, b, bias=None):
-        m, n = a.shape[-2], b.shape[-1]
+        extra = None if bias is None else bias.strides
+        key = (a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype)
+        key += (extra, a.gpu)
+        plan = self.plans.get(key)
+        if plan is None:
+            return self.first(key, a, b, bias)
+        y = a.gpu.empty(plan[0], a.dtype)
+        queue_product(plan, a, b, bias, y)
+        return y
+
+    def first(self, key, a, b, bias):
+        """A product not met before; kept as a plan where it is one plain dispatch."""
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        shape = (*batch, m, n)
+        shape = (*batch, a.shape[-2], b.shape[-1])
         y = a.gpu.empty(shape, a.dtype)
         if not y.size:
             return y
         if not a.shape[-1]:
-            y = full(shape, 0, a.dtype, a.gpu)
-            if bias is not None:
-                copy_into(y, bias)
+            copy_into(y, 0 if bias is None else bias)
             return y
+        if a.shape[-1] > LONGEST_K:
+            return self.by_pieces(a, b, bias)
+        whole = a, b
         folded = fold_batch(a, b)
         if folded is not None:
             a, b = folded
-            m = a.shape[0]
-        matrices = 1 if folded is not None else element_count(batch)
-        parts = self.parts(a, b, matrices)
-        if parts > 1 and bias is None:
+        parts = 1 if bias is not None else split_count(a, b)
+        if parts > 1:
             return self.split(a, b, parts, shape)
-        if m * n * a.shape[-1] * matrices >= LARGE:
+        m, n = a.shape[-2], b.shape[-1]
+        if element_count(shape) * a.shape[-1] >= LARGE:
             a, b = self.aligned(a, b)
-        self.multiply(a, b, bias, y, m, n)
+        plan = (shape, *self.plan(a, b, bias, m, n))
+        if (a, b) == (whole if folded is None else folded):
+            self.plans.keep(key, plan)
+        queue_product(plan, a, b, bias, y)
         return y
 
     def aligned(self, a, b):
@@ -96,16 +142,14 @@ class Matmul:
             return padded(a), padded(b)
         return (padded(a) if slow_a else a), (padded(b) if slow_b else b)
 
-    def parts(self, a, b, matrices):
-        """Into how many pieces k is cut: long thin products have too few tiles otherwise."""
-        m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
-        if matrices > 1 or a.ndim > 2 or b.ndim > 2:
-            return 1
-        parts = 1
-        tiles = -(-m // 4) * -(-n // 4)
-        while k % (8 * parts) == 0 and k // parts > SPLIT_LENGTH and tiles * parts < FEW_TILES:
-            parts *= 2
-        return parts
+    def by_pieces(self, a, b, bias):
+        """A product whose k one invocation may not walk, as a sum of shorter ones."""
+        k, y = a.shape[-1], bias
+        for start in range(0, k, LONGEST_K):
+            count = min(LONGEST_K, k - start)
+            part = self(narrow(a, a.ndim - 1, start, count), narrow(b, b.ndim - 2, start, count))
+            y = part if y is None else add(part, y)
+        return y
 
     def split(self, a, b, parts, shape):
         """The sum of `parts` products over shorter k, each a matrix of one batch."""
@@ -113,33 +157,28 @@ class Matmul:
         piece = k // parts
         a = a.view((parts, m, piece), (piece * a.strides[1], *a.strides), a.offset)
         b = b.view((parts, piece, n), (piece * b.strides[0], *b.strides), b.offset)
-        y = a.gpu.empty((parts, m, n), a.dtype)
-        self.multiply(a, b, None, y, m, n)
-        y = sum_over(y, (0,))
+        y = sum_over(self(a, b), (0,))
         return y.view(shape, contiguous_strides(shape), 0)
 
-    def multiply(self, a, b, bias, y, m, n):
-        """Queue the dispatches of one batched product into y."""
-        gpu, k = y.gpu, a.shape[-1]
+    def plan(self, a, b, bias, m, n):
+        """(kernel, parameters after the offsets, workgroups); operands may be padded."""
+        k = a.shape[-1]
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
         count = element_count(batch)
         a_batch = broadcast_strides(a.shape[:-2], a.strides[:-2], batch)
         b_batch = broadcast_strides(b.shape[:-2], b.strides[:-2], batch)
         sizes, a_batch, b_batch = coalesce(batch, a_batch, b_batch)
-        rows, cols = self.tile(gpu, m, n, count)
+        rows, cols = self.tile(a.gpu, m, n, count)
         groups = (-(-n // (32 * cols)), -(-m // (32 * rows)), count)
         if max(groups) > MAX_GROUPS:
             raise ValueError(
                 f"[matmul] {count} products of ({m}, {k}) @ ({k}, {n}) are more than one "
                 "dispatch holds; multiply in pieces."
             )
-        kernel = self.kernel(gpu, a, b, bias, n, rows, cols)
-        words = [m, n, k, len(sizes), a.offset, b.offset]
-        words += [0, 0] if bias is None else [bias.offset, bias.strides[-1]]
-        words += [*a.strides[-2:], *b.strides[-2:]]
-        words += dim_words(sizes, a_batch, b_batch)
-        arrays = (a, b, y) if bias is None else (a, b, y, bias)
-        gpu.run(kernel, arrays, words, groups)
+        kernel = self.kernel(a.gpu, a, b, bias, n, rows, cols)
+        words = [0 if bias is None else bias.strides[-1], m, n, k, len(sizes)]
+        words += [*a.strides[-2:], *b.strides[-2:], *dim_words(sizes, a_batch, b_batch)]
+        return kernel, pack_words(words), groups
 
     def tile(self, gpu, m, n, count):
         """Blocks of 4 x 4 an invocation: large where there are invocations enough."""

@@ -1,5 +1,7 @@
 """Launchers that move elements and fill memory: full, arange, copy_into, cat, pad."""
 
+from struct import Struct
+
 import numpy as np
 
 from .buffers import Array
@@ -13,11 +15,14 @@ from .elementwise import (
     declare_scalar,
     pack_head,
     pack_tail,
+    scalar_word,
 )
-from .layout import broadcast_strides, coalesce, workgroups
+from .layout import Plans, broadcast_strides, coalesce, workgroups
 from .shaders import WGSL_TYPES
 
 copy = Copy()
+into_plans = Plans()
+WORD, FLOAT = Struct("<I"), Struct("<f")
 
 
 def word_of(value, dtype):
@@ -26,8 +31,7 @@ def word_of(value, dtype):
         half = int(np.float16(value).view(np.uint16))
         return half << 16 | half
     if dtype == np.float32:
-        with np.errstate(over="ignore"):
-            return int(np.float32(value).view(np.uint32))
+        return WORD.unpack(FLOAT.pack(scalar_word(value, "f32")))[0]
     if dtype == np.bool_:
         return int(bool(value))
     if dtype == np.uint8:
@@ -76,17 +80,26 @@ def copy_into(dst, src):
     if not scalar and src.storage is dst.storage:
         src = copy(src)
     dst.storage.bounds = None
-    walk = (0,) * dst.ndim if scalar else broadcast_strides(src.shape, src.strides, dst.shape)
-    sizes, read, write = coalesce(dst.shape, walk, dst.strides)
     offset = 0 if scalar else src.offset
     even = not (offset | dst.offset | dst.size) & 3
-    wide = even and write in ([], [1]) and (scalar or read in ([], [1]))
-    kernel = into_kernel(gpu, None if scalar else src.dtype, dst.dtype, wide)
-    kind = WGSL_TYPES[dst.dtype if scalar else src.dtype][0]
+    source = None if scalar else (src.shape, src.strides, src.dtype)
+    key = (dst.shape, dst.strides, dst.dtype, source, even, gpu)
+    plan = into_plans.get(key) or into_plans.keep(key, into_plan(dst, src, even))
+    kernel, kind, tail, groups = plan
     head = pack_head(kind, (offset, dst.offset, 0, 0), (src if scalar else 0, 0, 0, 0))
-    params = head + pack_tail(dst.size, sizes, (read, write))
+    gpu.run(kernel, (dst,) if scalar else (src, dst), head + tail, groups)
+
+
+def into_plan(dst, src, even):
+    """(kernel, its type, parameters after the head, workgroups) of a copy_into."""
+    scalar = not isinstance(src, Array)
+    walk = (0,) * dst.ndim if scalar else broadcast_strides(src.shape, src.strides, dst.shape)
+    sizes, read, write = coalesce(dst.shape, walk, dst.strides)
+    wide = even and write in ([], [1]) and (scalar or read in ([], [1]))
+    kernel = into_kernel(dst.gpu, None if scalar else src.dtype, dst.dtype, wide)
+    kind = WGSL_TYPES[dst.dtype if scalar else src.dtype][0]
     groups = workgroups(-(-dst.size // (WORKGROUP * (4 if wide else 1))))
-    gpu.run(kernel, (dst,) if scalar else (src, dst), params, groups)
+    return kernel, kind, pack_tail(dst.size, sizes, (read, write)), groups
 
 
 def into_kernel(gpu, source, target, wide):
@@ -96,7 +109,7 @@ def into_kernel(gpu, source, target, wide):
     if source is None:
         text += declare_scalar("a", types[0], LANES[0], wide)
     else:
-        text += declare_operand("a", 1, types, wide)
+        text += declare_operand("a", 1, types, "row" if wide else "one")
     out_types = WGSL_TYPES[target]
     binding = 1 if source is None else 2
     text += declare_output(binding, out_types, out_types[0], target, wide)

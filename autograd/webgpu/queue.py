@@ -5,7 +5,6 @@ import threading
 import numpy as np
 import wgpu
 
-from .fastpath import SafeRecorder
 from .pool import size_class
 from .shaders import SLOT_BYTES
 
@@ -173,21 +172,12 @@ class Queue:
     def _bind(self, kernel, key, storages):
         if len(self.groups) >= 8192:
             self.groups.clear()
-        entries = [
-            {
-                "binding": 0,
-                "resource": {"buffer": self.arena, "offset": 0, "size": SLOT_BYTES},
-            }
-        ]
-        for binding, storage in enumerate(storages, start=1):
-            entries.append(
-                {"binding": binding, "resource": {"buffer": storage.buffer.gpu_buffer}}
-            )
+        buffers = [storage.buffer.gpu_buffer for storage in storages]
         try:
-            group = self.device.create_bind_group(
-                layout=kernel.layout.group_layout, entries=entries
+            group = self.recorder.bind(
+                self.device, kernel.layout.group_layout, self.arena, buffers
             )
-        except wgpu.GPUError as error:
+        except (wgpu.GPUError, RuntimeError) as error:
             raise RuntimeError(f"[{kernel.name}] {error}") from error
         self.groups[key] = group
         return group
@@ -220,9 +210,9 @@ class Queue:
         try:
             encoder = self.device.create_command_encoder()
             compute_pass = encoder.begin_compute_pass()
-            SafeRecorder().record(compute_pass, [item], 0)
+            self.recorder.record(compute_pass, [item], 0)
             compute_pass.end()
             encoder.finish()
-        except wgpu.GPUError as problem:
+        except (wgpu.GPUError, RuntimeError) as problem:
             return problem
         return None

@@ -7,13 +7,12 @@ leaves at most 256 links in a chain of additions, which keeps the rounding error
 import numpy as np
 
 from .elementwise import TYPE_LIBS, WORKGROUP
-from .layout import coalesce, dim_words, element_count, workgroups
+from .layout import LONGEST_LOOP, Plans, coalesce, dim_words, element_count, pack_words, workgroups
 from .movement import full
 from .shaders import WGSL_TYPES
 
 SHORTEST, LONGEST = 64, 256
 INVOCATIONS = 16384
-MAX_PLANS = 4096
 FLOAT32 = np.dtype(np.float32)
 INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
@@ -69,7 +68,7 @@ def pack_fold(geometry, n, chunks, length, fold_inner):
     keep, keep_strides, fold, fold_strides = geometry
     dims = dim_words(keep, keep_strides) + dim_words(fold, fold_strides)
     words = [n * chunks, n, chunks, length, len(keep), len(fold), fold_inner, *dims]
-    return np.array(words, dtype=np.int64).astype(np.uint32).tobytes()
+    return pack_words(words)
 
 
 def one_pass(geometry, offset):
@@ -80,7 +79,8 @@ def one_pass(geometry, offset):
     length = element_count(tuple(geometry[2]))
     outputs = n // 4 if wide == "columns" else n
     chunks = chunk_count(outputs, length)
-    fold_inner = int(geometry[3] == [1])
+    # Four columns a write: their chunks cannot lie between them.
+    fold_inner = int(wide != "columns" and geometry[3] == [1])
     step.main = f"reduce_{wide}4" if wide else "reduce"
     step.unit = 4 if wide else 1
     step.tail = pack_fold(geometry, outputs, chunks, length, fold_inner)
@@ -101,7 +101,7 @@ class Fold:
 
     def __init__(self, name):
         self.name = name
-        self.plans = {}
+        self.plans = Plans()
 
     def result_dtype(self, dtype):
         """The dtype of the result where none is asked for."""
@@ -115,9 +115,7 @@ class Fold:
         key = (x.shape, x.strides, x.dtype, axes, keepdims, dtype, x.offset % 4, x.gpu)
         plan = self.plans.get(key)
         if plan is None:
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            plan = self.plans[key] = self.plan(x, axes, keepdims, dtype)
+            plan = self.plans.keep(key, self.plan(x, axes, keepdims, dtype))
         shape, dtype, passes = plan
         if not passes:
             return full(shape, IDENTITY.get(self.name, 0), dtype, x.gpu)
@@ -173,7 +171,7 @@ class Extreme:
             return y
         geometry = split_axes(x.shape, x.strides, axes)
         length = element_count(tuple(geometry[2]))
-        chunks = chunk_count(y.size, length)
+        chunks = min(chunk_count(y.size, length), LONGEST_LOOP)
         fold_inner = int(geometry[3] == [1] or chunks > 1)
         head = x.offset.to_bytes(4, "little")
         params = head + pack_fold(geometry, y.size, chunks, length, fold_inner)
@@ -188,6 +186,6 @@ class Extreme:
         return y
 
 
-def Reduce(name):  # noqa: N802  (it stands where the other launchers' classes stand)
+def Reduce(name):
     """The launcher of a reduction: a Fold, or an Extreme for argmax and argmin."""
     return Extreme(name) if name in ("argmax", "argmin") else Fold(name)

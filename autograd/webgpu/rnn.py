@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from .buffers import Array
-from .movement import copy, full
+from .movement import Pad, copy, full
 
-# Backward holds three gradients a unit for four rows: 48 bytes, of the 16 KiB that WebGPU grants a workgroup.
-MAX_UNITS = 16384 // 48
+# Backward shares three gradients a unit for four rows: 48 bytes, of the 16 KiB that WebGPU grants a workgroup.
+MAX_UNITS = 16384 // 48 // 4 * 4
 ROWS = 4
+_pad = Pad()
 
 
 def _dense(x: Array) -> Array:
     return x if x.is_contiguous() else copy(x)
 
 
-def _params(g: Array, h0: Array, arrays: tuple) -> list[int]:
-    """steps, batch, units, and where each array starts."""
-    return [g.shape[0], *h0.shape, 0, *(a.offset for a in arrays)]
+def _aligned(x: Array) -> Array:
+    """x dense, its last dimension filled up to a multiple of four and its start on one: what vec4 loads need."""
+    short = -x.shape[-1] % 4
+    if short:
+        return _pad(x, [(0, 0)] * (len(x.shape) - 1) + [(0, short)])
+    return x if x.is_contiguous() and x.offset % 4 == 0 else copy(x)
 
 
 class Gru:
@@ -30,10 +34,11 @@ class Gru:
         if not y.size:
             return y, gates
         # Neighbouring invocations own neighbouring units: turned, the weights they read lie side by side.
-        turned = copy(w.view((units, 3 * units), (w.strides[1], w.strides[0]), w.offset))
-        bias = _dense(b) if b is not None else full((3 * units,), 0, g.dtype, gpu)
-        arrays = (_dense(g), _dense(h0), turned, bias, y, gates)
-        _run("gru", gpu, arrays, _params(g, h0, arrays))
+        down, across = w.strides
+        turned = _aligned(w.view((units, 3, units), (across, units * down, down), w.offset))
+        b = full((3, units), 0, g.dtype, gpu) if b is None else b.view((3, units), (units * b.strides[0], b.strides[0]), b.offset)
+        arrays = (_dense(g), _dense(h0), turned, _aligned(b), y, gates)
+        _run("gru", gpu, arrays, (steps, batch, units))
         return y, gates
 
 
@@ -46,14 +51,16 @@ class GruBackward:
         dh0 = gpu.empty((batch, units), y.dtype)
         if not dh0.size:
             return dg, du, dh0
-        arrays = (_dense(dy), _dense(y), _dense(gates), _dense(h0), _dense(w), dg, du, dh0)
-        _run("gru_backward", gpu, arrays, _params(y, h0, arrays))
+        arrays = (_dense(dy), _dense(y), _dense(gates), _dense(h0), _aligned(w), dg, du, dh0)
+        _run("gru_backward", gpu, arrays, (steps, batch, units))
         return dg, du, dh0
 
 
-def _run(name: str, gpu: Any, arrays: tuple, params: list[int]) -> None:
-    units = params[2]
-    size = min(128, -(-units // 32) * 32)
-    declared = f"const SIZE = {size}u;\nconst UNITS = {units}u;\nconst OWN = {-(-units // size)}u;\n"
+def _run(name: str, gpu: Any, arrays: tuple, sizes: tuple[int, int, int]) -> None:
+    """One dispatch. Sizes that shape the kernel (units, owned quads) are constants: few models have many of them."""
+    batch, units = sizes[1:]
+    quads = -(-units // 4)
+    size = min(64, -(-quads // 16) * 16)
+    declared = f"const SIZE = {size}u;\nconst UNITS = {quads * 4}u;\nconst OWN = {-(-quads // size)}u;\n"
     kernel = gpu.kernel(name, ("math",), declared, **gpu.alias_types(arrays[0].dtype))
-    gpu.run(kernel, arrays, params, -(-params[1] // ROWS))
+    gpu.run(kernel, arrays, [*sizes, 0, *(a.offset for a in arrays)], -(-batch // ROWS))

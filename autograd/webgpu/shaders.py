@@ -1,7 +1,7 @@
 """WGSL text: where it lies, how a module is put together, whose line an error is on."""
 
 import re
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ WGSL_TYPES = {
 }
 
 
-@lru_cache(maxsize=1)
+@cache
 def folder():
     """The installed package's wgsl/, or the checkout's."""
     package = Path(__file__).resolve().parents[1]
@@ -36,7 +36,7 @@ def folder():
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def read(name):
     """The text of wgsl/<name>.wgsl."""
     path = folder() / f"{name}.wgsl"
@@ -71,9 +71,9 @@ class Source:
         for label, text in self.parts:
             count = len(text.splitlines())
             if line <= count:
-                break
+                return f"{label}, line {line}: {message}"
             line -= count
-        return f"{label}, line {line}: {message}"
+        return f"{self.name}.wgsl: {message}"
 
 
 def access(text):

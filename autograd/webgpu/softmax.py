@@ -1,7 +1,34 @@
 """Launchers of softmax and log_softmax over one axis, and their fused backwards."""
 
-from .elementwise import TYPE_LIBS, WORKGROUP, pack_head, pack_tail
-from .layout import coalesce, workgroups
+from struct import Struct
+
+from .elementwise import TYPE_LIBS, WORKGROUP, Binary, Unary, pack_head, pack_tail
+from .layout import LONGEST_LOOP, Plans, coalesce, workgroups
+from .reduce import Fold
+
+OFFSETS = Struct("<4I")
+
+
+LONGEST_ROW = LONGEST_LOOP // 4
+
+sub, mul, div = Binary("sub"), Binary("mul"), Binary("div")
+exp, log = Unary("exp"), Unary("log")
+highest, total = Fold("max"), Fold("sum")
+
+
+def long_softmax(name, x, axis):
+    """Rows too long for one invocation: the same in five dispatches or more."""
+    x = sub(x, highest(x, (axis,), True))
+    e = exp(x)
+    row_sum = total(e, (axis,), True)
+    return div(e, row_sum) if name == "softmax" else sub(x, log(row_sum))
+
+
+def long_backward(name, y, dy, axis):
+    """The gradient for such rows."""
+    if name == "softmax_backward":
+        return mul(y, sub(dy, total(mul(dy, y), (axis,), True)))
+    return sub(dy, mul(exp(y), total(dy, (axis,), True)))
 
 
 def rows_first(array, axis):
@@ -11,41 +38,58 @@ def rows_first(array, axis):
     return shape, strides, array.strides[axis]
 
 
-def queue_rows(name, main, arrays, axis):
-    """One dispatch with a row an invocation; the last array is written."""
-    gpu, out = arrays[-1].gpu, arrays[-1]
-    if not out.size:
+class Rows:
+    """Base of the launchers below: a row an invocation; the last array is written."""
+
+    main = ""
+
+    def __init__(self, name):
+        self.name = name
+        self.plans = Plans()
+
+    def run(self, arrays, axis):
+        """Queue one dispatch over the rows along `axis`."""
+        out = arrays[-1]
+        if not out.size:
+            return out
+        key = (*[a.strides for a in arrays], out.shape, out.dtype, axis, out.gpu)
+        plan = self.plans.get(key) or self.plans.keep(key, self.plan(arrays, axis))
+        kernel, length, rest, groups = plan
+        offsets = [a.offset for a in arrays] + [0] * (3 - len(arrays)) + [length]
+        out.gpu.run(kernel, arrays, OFFSETS.pack(*offsets) + rest, groups)
         return out
-    parts = [rows_first(a, axis) for a in arrays]
-    length = out.shape[axis]
-    sizes, *walks = coalesce(parts[0][0], *(strides for _, strides, _ in parts))
-    offsets = [a.offset for a in arrays] + [0] * (3 - len(arrays)) + [length]
-    steps = [step for _, _, step in parts] + [0] * (4 - len(arrays))
-    rows = out.size // length
-    params = pack_head("u32", offsets, steps) + pack_tail(rows, sizes, walks)
-    libs = (*TYPE_LIBS["f32"], "params", main)
-    kernel = gpu.kernel(name, libs, **gpu.alias_types(out.dtype))
-    gpu.run(kernel, arrays, params, workgroups(-(-rows // WORKGROUP)))
-    return out
+
+    def plan(self, arrays, axis):
+        """(kernel, row length, parameters after the offsets, workgroups)."""
+        out = arrays[-1]
+        parts = [rows_first(a, axis) for a in arrays]
+        sizes, *walks = coalesce(parts[0][0], *(strides for _, strides, _ in parts))
+        steps = [step for _, _, step in parts] + [0] * (4 - len(arrays))
+        rows = out.size // out.shape[axis]
+        head = pack_head("u32", (0, 0, 0, 0), steps)
+        rest = (head + pack_tail(rows, sizes, walks))[OFFSETS.size :]
+        libs = (*TYPE_LIBS["f32"], "params", self.main)
+        kernel = out.gpu.kernel(self.name, libs, **out.gpu.alias_types(out.dtype))
+        return kernel, out.shape[axis], rest, workgroups(-(-rows // WORKGROUP))
 
 
-class Softmax:
+class Softmax(Rows):
     """`Softmax("softmax" | "log_softmax")(x, axis)`, any strides, one dispatch."""
 
-    def __init__(self, name):
-        self.name = name
+    main = "softmax"
 
     def __call__(self, x, axis):
-        y = x.gpu.empty(x.shape, x.dtype)
-        return queue_rows(self.name, "softmax", (x, y), axis)
+        if x.shape[axis] > LONGEST_ROW:
+            return long_softmax(self.name, x, axis)
+        return self.run((x, x.gpu.empty(x.shape, x.dtype)), axis)
 
 
-class SoftmaxBackward:
+class SoftmaxBackward(Rows):
     """`SoftmaxBackward("softmax_backward" | "log_softmax_backward")(y, dy, axis)`: dx."""
 
-    def __init__(self, name):
-        self.name = name
+    main = "softmax_backward"
 
     def __call__(self, y, dy, axis):
-        dx = y.gpu.empty(y.shape, y.dtype)
-        return queue_rows(self.name, "softmax_backward", (y, dy, dx), axis)
+        if y.shape[axis] > LONGEST_ROW:
+            return long_backward(self.name, y, dy, axis)
+        return self.run((y, dy, y.gpu.empty(y.shape, y.dtype)), axis)

@@ -85,6 +85,25 @@ def test_many_duplicates(gpu, check, rng):
     check(got, want.astype(np.float32), atol=1e-5)
 
 
+@pytest.mark.parametrize("length", [1, 2, 37, 256, 1000])
+def test_by_sorting(length, gpu, check, rng, monkeypatch):
+    from autograd.webgpu import index as module
+
+    monkeypatch.setattr(module, "SORT_ABOVE", 0)
+    for axis in range(3):
+        x = normal(rng, 6, 7, 5)
+        index = rng.integers(0, x.shape[axis], 2 * length)[::2]
+        shape = list(x.shape)
+        shape[axis] = length
+        src = normal(rng, *shape)
+        want = torch.tensor(x).double().index_add(axis, torch.tensor(index.copy()), torch.tensor(src).double())
+        strided = gpu.upload(np.repeat(index, 2)).view((length,), (2,), 0)
+        operands = gpu.upload(x), strided, gpu.upload(src), axis
+        first = gpu.download(IndexAdd()(*operands))
+        np.testing.assert_allclose(first, want.numpy(), rtol=2e-6, atol=1e-6 * length**0.5)
+        np.testing.assert_array_equal(gpu.download(IndexAdd()(*operands)), first)
+
+
 def test_integers_add_up(gpu, check):
     index = gpu.upload(np.array([1, 1, 0]))
     zeros = full((2,), 0, np.int64, gpu)
@@ -168,3 +187,26 @@ def test_sgd(momentum, nesterov, gpu, check, rng):
             options = {"momentum": momentum, "nesterov": nesterov, "first": step == 0}
             Sgd()(target, gpu.upload(g), buffer, lr=0.1, weight_decay=0.05, **options)
         check(target, leaf.detach().numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_long_rows(name, gpu, check, rng):
+    """llvmpipe ends an invocation after 65,535 passes of its loops: rows are then split."""
+    x, dy = normal(rng, 2, 70_000), normal(rng, 2, 70_000)
+    leaf = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+    y = getattr(torch, name)(leaf, 1)
+    (want,) = torch.autograd.grad(y, leaf, torch.tensor(dy, dtype=torch.float64))
+    out = y.detach().numpy().astype(np.float32)
+    check(Softmax(name)(gpu.upload(x), 1), out, atol=2e-6)
+    got = SoftmaxBackward(f"{name}_backward")(gpu.upload(out), gpu.upload(dy), 1)
+    check(got, want.numpy().astype(np.float32), rtol=1e-5, atol=1e-5)
+
+
+def test_long_index(gpu, check, rng):
+    length = 70_000
+    src, ones = normal(rng, length), gpu.upload(np.ones(length, np.int64))
+    for size in (3, 300):
+        zeros = full((size,), 0, np.float32, gpu)
+        got = gpu.download(PutAdd()(zeros, ones, gpu.upload(src)))
+        assert abs(got[1] - src.astype(np.float64).sum()) < 1e-3
+        assert got[0] == 0 == got[2]

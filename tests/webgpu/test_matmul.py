@@ -73,3 +73,12 @@ def test_float16(gpu, rng):
     got = gpu.download(Matmul()(gpu.upload(a), gpu.upload(b)))
     assert got.dtype == np.float16
     np.testing.assert_allclose(got, want, rtol=1e-3)
+
+
+@pytest.mark.parametrize("m, k", [(2, 32768), (2, 40_003), (128, 32768)])
+def test_long_k(m, k, gpu, rng):
+    """llvmpipe ends an invocation after 65,535 passes of its loops: k is then split."""
+    a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, m)).astype(np.float32)
+    got = gpu.download(Matmul()(gpu.upload(a), gpu.upload(b)))
+    # A chain of k additions rounds partial sums of size sqrt(k), k times.
+    np.testing.assert_allclose(got, a.astype(np.float64) @ b, rtol=0, atol=1.2e-7 * k)

@@ -9,7 +9,7 @@ from autograd.webgpu.launch import Reduce
 
 FOLDS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
 AXES = [axes for n in range(4) for axes in itertools.combinations(range(3), n)]
-LONG = [(1000,), (64, 300), (300, 64), (4, 8192), (3, 70, 64), (70001,), (66000, 3)]
+LONG = [(1000,), (64, 300), (300, 64), (4, 8192), (3, 70, 64), (70001,), (66000, 3), (500, 4), (300, 2, 2)]
 
 
 @pytest.mark.parametrize("axes", AXES)
@@ -85,3 +85,11 @@ def test_float16_sums_in_float32(gpu, check):
     x = np.full(5000, 0.1, np.float16)
     want = x.astype(np.float64).sum().astype(np.float16)
     check(Reduce("sum")(gpu.upload(x), (0,)), np.array(want))
+
+
+def test_a_million(gpu, check, rng):
+    x = rng.standard_normal(1 << 20).astype(np.float32)
+    device = gpu.upload(x)
+    check(Reduce("sum")(device, (0,)), np.array(x.astype(np.float64).sum().astype(np.float32)), atol=2e-4)
+    check(Reduce("argmax")(device, 0), np.array(x.argmax()))
+    check(Reduce("max")(device.view((1 << 20,), (-1,), (1 << 20) - 1), (0,)), np.array(x.max()))

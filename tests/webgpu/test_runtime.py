@@ -96,6 +96,7 @@ def test_an_upload_does_not_overtake_queued_work(gpu):
             results.append(Binary("add")(x, 0))
             del x
             x = gpu.upload(np.full(size, value, np.float32))
+        del x
         for value, result in enumerate(results, start=1):
             np.testing.assert_array_equal(gpu.download(result), value)
 
