@@ -43,7 +43,7 @@ from .dtypes import (
 )
 from .gradcheck import gradcheck, gradgradcheck
 from .listing import tape  # after this ag.tape is the function; `from autograd.tape import …` still finds the module
-from .mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .random import get_rng_state, manual_seed, rand, rand_like, randint, randn, randn_like, randperm, set_rng_state
 from .tape import backward, grad
 from .tensor import Tensor

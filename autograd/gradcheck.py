@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .mode import enable_grad
+from .grad_mode import enable_grad
 from .tape import grad
 from .tensor import Tensor, wrap
 

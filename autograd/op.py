@@ -13,7 +13,7 @@ import numpy as np
 from numpy import ndarray
 
 from . import dtypes, shapes
-from .mode import state
+from .grad_mode import state
 from .tape import make_node, make_pick
 from .tensor import Tensor, rewrap, track_view, wrap
 

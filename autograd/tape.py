@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
-from .mode import state
+from .grad_mode import state
 
 if TYPE_CHECKING:
     from .tensor import Tensor

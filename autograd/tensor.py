@@ -12,7 +12,8 @@ from numpy import ndarray
 
 from . import dtypes
 from .device import CPU, Device
-from .mode import state
+from .hooks import Keep, RemovableHandle
+from .grad_mode import state
 from .tape import Node, backward, make_pick
 
 
@@ -139,24 +140,24 @@ class Tensor:
             raise RuntimeError("[retain_grad] the tensor does not require grad")
         if self.node is None:
             return
-        me = weakref.ref(self)  # a strong reference would make the cycle tensor -> node -> hook -> tensor
-
-        def keep(g: Tensor) -> None:
-            t = me()
-            if t is not None:
-                t.grad = g.detach().clone() if t.grad is None else t.grad + g
-
-        self.register_hook(keep)
+        hooks = self._hook_list()
+        if not any(isinstance(h, Keep) and h.tensor() is self for h in hooks):
+            hooks.append(Keep(self))
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
         """Call hook(gradient) when this tensor's gradient is computed; a returned tensor replaces it."""
         if not self._requires_grad:
             raise RuntimeError("[register_hook] the tensor does not require grad")
+        hooks = self._hook_list()
+        kept = sum(isinstance(h, Keep) for h in hooks)  # they stand last, and see what the others made of the gradient
+        hooks.insert(len(hooks) - kept, hook)
+        return RemovableHandle(hooks, hook)
+
+    def _hook_list(self) -> list:
         owner = self.node if self.node is not None else self
         if owner.hooks is None:
             owner.hooks = []
-        owner.hooks.append(hook)
-        return RemovableHandle(owner.hooks, hook)
+        return owner.hooks
 
     def owns_memory(self) -> bool:
         """Whether nothing else can see this tensor's memory."""
@@ -268,24 +269,6 @@ class Tensor:
         if self.grad is not None:
             twin.grad = self.grad.detach().clone()
         return twin
-
-
-class RemovableHandle:
-    """What register_hook returns; remove() takes the hook out again."""
-
-    def __init__(self, hooks: list, hook: Callable):
-        self._hooks, self._hook = hooks, hook
-
-    def remove(self) -> None:
-        """Take the hook out; a second call does nothing."""
-        if self._hook in self._hooks:
-            self._hooks.remove(self._hook)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
 
 
 _new = object.__new__

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..create import place
-from ..mode import no_grad
+from ..grad_mode import no_grad
 from ..random import rand, randn
 from ..shapes import numel
 from ..tensor import Tensor

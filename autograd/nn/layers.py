@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import create
-from ..mode import no_grad
+from ..grad_mode import no_grad
 from ..tensor import Tensor
 from . import functional as F
 from . import init

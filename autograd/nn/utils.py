@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import create, dtypes
-from ..mode import no_grad
+from ..grad_mode import no_grad
 from ..ops.views import cat, stack
 from ..tensor import Tensor
 
@@ -30,25 +30,36 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     unless error_if_nonfinite, which raises RuntimeError for an infinite or NaN norm and leaves the gradients alone.
     """
     max_norm, p = float(max_norm), float(norm_type)
-    grads = _gradients(parameters)
+    grads = [g for g in _gradients(parameters) if g.numel()]
     if not grads:
         return create.zeros(())
-    on_host = all(g.data.__class__ is np.ndarray for g in grads)
-    factor: Any
-    if on_host:
-        total = _host_norm([g.data for g in grads], p)
-        wide = any(g.dtype is dtypes.float64 for g in grads)
-        norm = create.tensor(total, dtype=dtypes.float64 if wide else dtypes.float32, device="cpu")
-        factor = max_norm / (total + 1e-6)
-    else:
-        norm = _norm(grads, p)
-        factor = ((norm + 1e-6).reciprocal() * max_norm).clamp(max=1.0)
-    if error_if_nonfinite and not math.isfinite(float(norm)):
-        raise RuntimeError(f"[clip_grad_norm_] the norm of the gradients is {float(norm)}; error_if_nonfinite=False clips anyway")
-    if not on_host or not factor >= 1:  # a NaN norm shows in the gradients, as in PyTorch
-        for g in grads:
-            g.mul_(factor if on_host else factor.to(g.dtype))
+    if all(g.data.__class__ is np.ndarray for g in grads):
+        return _clip_on_host(grads, max_norm, p, error_if_nonfinite)
+    groups = _joined(grads)
+    norm = _norm([vector for vector, _ in groups], p)
+    _check_finite(norm, error_if_nonfinite)
+    factor = (max_norm / (norm + 1e-6)).minimum(1.0)
+    for vector, members in groups:
+        parts = (vector * factor).split([g.numel() for g in members])
+        for g, part in zip(members, parts, strict=True):
+            g.copy_(part.reshape(*g.shape))
     return norm
+
+
+def _clip_on_host(grads: list[Tensor], max_norm: float, p: float, check: bool) -> Tensor:
+    total = _host_norm([g.data for g in grads], p)
+    _check_finite(total, check)
+    factor = max_norm / (total + 1e-6)
+    if not factor >= 1:  # a NaN norm shows in the gradients, as in PyTorch
+        for g in grads:
+            g.mul_(factor)
+    wide = any(g.dtype is dtypes.float64 for g in grads)
+    return create.tensor(total, dtype=dtypes.float64 if wide else dtypes.float32, device="cpu")
+
+
+def _check_finite(norm: Any, check: bool) -> None:
+    if check and not math.isfinite(float(norm)):
+        raise RuntimeError(f"[clip_grad_norm_] the norm of the gradients is {float(norm)}; error_if_nonfinite=False clips anyway")
 
 
 def _host_norm(arrays: list[np.ndarray], p: float) -> float:
@@ -74,36 +85,36 @@ def _length(a: np.ndarray) -> float:
         return top * math.sqrt(float(np.dot(flat, flat)))
 
 
-def _norm(grads: list[Tensor], p: float) -> Tensor:
+def _norm(vectors: list[Tensor], p: float) -> Tensor:
     """The p-norm of all elements as a 0-d tensor, in Tensor operations."""
-    parts = [g.abs() for g in _joined(grads)]
+    sizes = [v.abs() for v in vectors]
     if p not in (2, math.inf):
-        return _total([(g**p).sum() for g in parts]) ** (1 / p)
-    tops = [g.amax() for g in parts]
+        return _total([(v**p).sum() for v in sizes]) ** (1 / p)
+    tops = [v.amax() for v in sizes]
     top = tops[0] if len(tops) == 1 else stack(tops).amax()
     if p == math.inf:
         return top
-    scale = top.masked_fill((top == 0) | (top == math.inf), 1)
-    return _total([((g / scale) ** 2).sum() for g in parts]).sqrt() * scale
+    scale = top.maximum(1e-37).minimum(3e38)  # what the squares are of is then near 1; 0, inf and NaN stay what they are
+    scaled = [v / scale for v in vectors]
+    return _total([(v * v).sum() for v in scaled]).sqrt() * scale
 
 
 def _total(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else stack(parts).sum()
 
 
-def _joined(grads: list[Tensor]) -> list[Tensor]:
-    """The gradients end to end, in vectors of at most _JOINED_BYTES (or of one gradient)."""
+def _joined(grads: list[Tensor]) -> list[tuple[Tensor, list[Tensor]]]:
+    """The gradients end to end in vectors of at most _JOINED_BYTES (or of one gradient), each with those it holds."""
     groups: list[list[Tensor]] = [[]]
     size = 0
     for g in grads:
-        if not g.numel():
-            continue
         if groups[-1] and size + g.nbytes > _JOINED_BYTES:
             groups.append([])
             size = 0
-        groups[-1].append((g.float() if g.dtype is dtypes.float16 else g).reshape(-1))
+        groups[-1].append(g)
         size += g.nbytes
-    return [cat(group) if len(group) > 1 else group[0] for group in groups if group] or [grads[0].new_zeros(1)]
+    wide = [[(g.float() if g.dtype is dtypes.float16 else g).reshape(-1) for g in group] for group in groups]
+    return [(cat(flat) if len(flat) > 1 else flat[0], group) for flat, group in zip(wide, groups, strict=True)]
 
 
 @no_grad()

@@ -11,6 +11,7 @@ from . import (  # noqa: F401
     reduce,
     select,
     softmax,
+    special,
     trigonometry,
     unary,
     views,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mode import state
+from ..grad_mode import state
 from ..op import public
 from ..tensor import Tensor, assign
 from . import binary, select, unary

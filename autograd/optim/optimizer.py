@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..mode import enable_grad, no_grad
+from ..grad_mode import enable_grad, no_grad
 from ..tensor import Tensor, rewrap, write
 
 _BLOCK = 1 << 14  # elements updated at a time: parameter, gradient and state then stay in the cache between passes

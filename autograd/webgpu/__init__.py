@@ -22,7 +22,7 @@ _lock = threading.Lock()
 def _adapter_module():
     try:
         from . import adapter
-    except ImportError as error:
+    except (ImportError, OSError) as error:
         raise RuntimeError(
             f"[wgpu] the wgpu library does not import ({error}); "
             "pip install 'wgpu>=0.32,<0.33', or use device='cpu'."

@@ -40,7 +40,7 @@ def test_importing_does_not_import_wgpu():
 
 
 def test_the_safe_path_gives_the_same_bits(gpu):
-    fast, safe = run(REPORT), run(REPORT, AUTOGRAD_WGPU_SAFE="1")
+    fast, safe = (run(REPORT, AUTOGRAD_WGPU_SAFE=value) for value in ("0", "1"))
     assert b"FastRecorder" in fast.stderr and b"SafeRecorder" in safe.stderr
     assert len(fast.stdout) == 280 and fast.stdout == safe.stdout
 
@@ -286,3 +286,28 @@ def test_copy_into_is_ordered_with_what_follows(gpu, check):
     after = Binary("add")(x, 0)
     check(before, np.zeros(4, np.float32))
     check(after, np.full(4, 5, np.float32))
+
+
+def test_without_shader_f16():
+    code = """
+import numpy as np
+from autograd import webgpu
+gpu = webgpu.open_device()
+assert not webgpu.devices()[0]["shader_f16"]
+try:
+    gpu.upload(np.zeros(3, np.float16))
+except TypeError as error:
+    print(error)
+"""
+    done = run(code, AUTOGRAD_WGPU_NO_F16="1")
+    assert b"has no shader-f16" in done.stdout, done.stderr
+
+
+def test_moved_handles_say_what_to_do(gpu, monkeypatch):
+    from wgpu.backends.wgpu_native import _api
+
+    from autograd.webgpu.fastpath import FastRecorder
+
+    monkeypatch.delattr(_api, "error_handler")
+    with pytest.raises(RuntimeError, match="AUTOGRAD_WGPU_SAFE=1"):
+        FastRecorder()

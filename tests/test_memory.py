@@ -1,0 +1,125 @@
+"""Graphs of any depth, memory that falls without the collector, threads."""
+
+import gc
+import sys
+import threading
+import weakref
+
+import pytest
+
+import autograd as ag
+
+
+def leaf(*values):
+    return ag.tensor(list(values), requires_grad=True)
+
+
+def test_deep_graph_runs_forward_and_backward_and_is_dropped():
+    limit = sys.getrecursionlimit()
+    x = leaf(1.0)
+    y = x
+    for _ in range(100_000):
+        y = y * 1.0
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0]
+    del y
+    z = x
+    for _ in range(50_000):
+        z = z.exp()
+    del z  # never walked: what its nodes saved goes with them
+    assert sys.getrecursionlimit() == limit
+
+
+@pytest.fixture
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+PROGRAMS = {
+    "saved inputs": lambda x: (x * x).sum(),
+    "saved output": lambda x: x.exp().tanh().softmax(0).sum(),
+    "view": lambda x: x.reshape(2, 2).t()[0].sum(),
+    "in place": lambda x: (x * 1).mul_(2).add_(x).sum(),
+    "in place on a view": lambda x: written(x * 1),
+    "retained": lambda x: retained(x * 2),
+    "hooked": lambda x: hooked(x * 2),
+    "reduction": lambda x: x.max() + x.max(0).values + x.logsumexp(0),
+}
+
+
+def written(y):
+    y[:2].mul_(3)
+    y[1] = y[2].exp()
+    return y.sum()
+
+
+def retained(y):
+    y.retain_grad()
+    return (y * y).sum()
+
+
+def hooked(y):
+    y.register_hook(lambda g: g * 2)
+    return (y * y).sum()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("walk", ["dropped", "backward", "retain_graph", "create_graph"])
+def test_memory_falls_by_reference_counts_alone(program, walk, no_collector):
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    y = PROGRAMS[program](x)
+    graph = [weakref.ref(y)]
+    if walk == "create_graph":
+        (g,) = ag.grad(y, x, create_graph=True)
+        graph.append(weakref.ref(g))
+        if g.requires_grad:
+            g.sum().backward()
+        del g
+    elif walk != "dropped":
+        y.backward(retain_graph=walk == "retain_graph")
+    del y
+    assert [r() for r in graph] == [None] * len(graph)
+    x.grad = None
+    alive = weakref.ref(x)
+    del x
+    assert alive() is None
+
+
+def test_backward_frees_saved_values_at_once(no_collector):
+    x = leaf(1.0, 2.0)
+    h = x * 2
+    y = (h * h).sum()
+    inner = weakref.ref(h)
+    del h
+    assert inner() is not None
+    y.backward()
+    assert inner() is None
+
+
+def test_threads_add_up_without_losing_updates():
+    w = leaf(0.0, 0.0)
+    errors = []
+
+    def work():
+        try:
+            for _ in range(100):
+                (w * 1.0).sum().backward()
+                x = leaf(1.0)
+                (x * 2 * 2).sum().backward()
+                assert x.grad.tolist() == [4.0]
+        except BaseException as error:
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        [t.start() for t in threads]
+        [t.join(60) for t in threads]
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors
+    assert w.grad.tolist() == [400.0, 400.0]
