@@ -371,9 +371,10 @@ def _is_fixed(t: Tensor) -> bool:
 
 def write(x: Tensor, data: Any, name: str) -> None:
     """Copy data of x's shape into x's memory and count the change."""
+    strides = x.data.strides
+    if 0 in strides and x.data.size and any(s == 0 and n > 1 for s, n in zip(strides, x.data.shape, strict=True)):
+        raise RuntimeError(f"[{name}] elements of an expanded tensor share memory; clone() it before changing it")
     if x.data.__class__ is ndarray:
-        if x.data.size and 0 in x.data.strides and any(s == 0 and n > 1 for s, n in zip(x.data.strides, x.data.shape, strict=True)):
-            raise RuntimeError(f"[{name}] elements of an expanded tensor share memory; clone() it before changing it")
         if not x.data.flags.writeable:
             raise RuntimeError(f"[{name}] the memory is read-only; clone() the tensor before changing it")
         x.data[...] = data

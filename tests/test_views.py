@@ -93,7 +93,7 @@ def test_numpy_shares_memory_both_ways():
 OVERWRITTEN = {
     "operand": lambda x, w: (x * w, lambda: x.add_(1)),
     "operand through a view": lambda x, w: (x * w, lambda: x[0].zero_()),
-    "saved view, base changed": lambda x, w: (x.t()[0] * w[0, :3].detach() * w[0, 0], lambda: x.add_(1)),
+    "saved view, base changed": lambda x, w: (x.t()[0] * w[0, :3], lambda: x.add_(1)),
     "saved view, other view changed": lambda x, w: (x[0] * w, lambda: x[1].add_(1)),
     "view of a view": lambda x, w: (x.t()[0] * w[0, :3], lambda: x.reshape(12)[0:2].mul_(2)),
     "detached twin": lambda x, w: (x * w, lambda: x.detach().add_(1)),
@@ -234,8 +234,8 @@ PROGRAMS = {
     overwrite: [[7.0, 0.0, 3.0], [19.0, 0.0, 6.0]],
     overwrite_with_leaf: [[8.0, 15.0, 24.0], [10.0, 18.0, 0.0]],
     masked: [[7.0, 44.0, 0.0], [0.0, 0.0, 0.0]],
-    sibling: [[8.0, 16.0, 24.0], [16.0, 32.0, 48.0]],
-    chain: [[0.25, 0.5, 0.0], [0.0, 0.0, 0.0]],
+    sibling: [[8.0, 13.0, 18.0], [16.0, 26.0, 36.0]],
+    chain: [[0.25, 0.0, 0.0], [0.0, 0.0, 0.0]],
     copied: [[5.0, 4.0, 0.0], [14.0, 10.0, 0.0]],
 }
 
@@ -269,7 +269,7 @@ def test_in_place_keeps_identity_and_history():
 def test_created_graph_runs_through_in_place_changes(device):
     x = leaf([1.0, 2.0], device)
     y = x * x
-    y[0].mul_(x[1].detach() * x[0])
+    y[0] = x[0] ** 3 * 2
     (g,) = ag.grad(y.sum(), x, create_graph=True)  # y = [2 x0^3, x1^2]
     (h,) = ag.grad(g.sum(), x)
     assert (g.tolist(), h.tolist()) == ([6.0, 4.0], [12.0, 2.0])

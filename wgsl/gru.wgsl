@@ -6,7 +6,8 @@ struct Params {
   steps: u32,
   batch: u32,
   units: u32,   // H; UNITS is H rounded up to a multiple of four
-  pad: u32,
+  begin: u32,   // the steps of this dispatch: begin, ..., end - 1
+  end: u32,
   g: u32,       // where the arrays start
   h0: u32,
   w: u32,
@@ -17,7 +18,7 @@ struct Params {
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read> g: array<E>;         // [T, B, 3H]
 @group(0) @binding(2) var<storage, read> h0: array<E>;        // [B, H]
-@group(0) @binding(3) var<storage, read> w: array<vec4<E>>;   // [H, 3, UNITS]
+@group(0) @binding(3) var<storage, read> w: array<vec4<E>>;   // [UNITS, 3, UNITS]
 @group(0) @binding(4) var<storage, read> b: array<vec4<E>>;   // [3, UNITS]
 @group(0) @binding(5) var<storage, read_write> y: array<E>;
 @group(0) @binding(6) var<storage, read_write> gates: array<E>;
@@ -59,12 +60,14 @@ fn step(t: u32, first: u32, quad: u32, now: u32, next: u32) {
   var ur = spread(vec4<f32>(b[p.b / 4u + quad]));
   var uz = spread(vec4<f32>(b[p.b / 4u + QUADS + quad]));
   var q = spread(vec4<f32>(b[p.b / 4u + 2u * QUADS + quad]));
-  for (var k = 0u; k < p.units; k++) {
-    let at = p.w / 4u + k * 3u * QUADS + quad;
-    let hk = h[now + k];
-    ur += outer(vec4<f32>(w[at]), hk);
-    uz += outer(vec4<f32>(w[at + QUADS]), hk);
-    q += outer(vec4<f32>(w[at + 2u * QUADS]), hk);
+  for (var k = 0u; k < UNITS; k += 4u) {  // by four: software Vulkan counts the passes
+    for (var j = 0u; j < 4u; j++) {
+      let at = p.w / 4u + (k + j) * 3u * QUADS + quad;
+      let hk = h[now + k + j];
+      ur += outer(vec4<f32>(w[at]), hk);
+      uz += outer(vec4<f32>(w[at + QUADS]), hk);
+      q += outer(vec4<f32>(w[at + 2u * QUADS]), hk);
+    }
   }
   ur += g_at(t, first, 0u, u);
   uz += g_at(t, first, 1u, u);
@@ -97,12 +100,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var u = me; u < UNITS; u += SIZE) {
     var rows = vec4<f32>();
     for (var i = 0u; i < 4u && u < p.units; i++) {
-      rows[i] = f32(h0[p.h0 + min(first + i, p.batch - 1u) * p.units + u]);
+      let row = min(first + i, p.batch - 1u);
+      if (p.begin == 0u) {
+        rows[i] = f32(h0[p.h0 + row * p.units + u]);
+      } else {
+        rows[i] = f32(y[p.y + ((p.begin - 1u) * p.batch + row) * p.units + u]);
+      }
     }
-    h[u] = rows;
+    h[(p.begin & 1u) * UNITS + u] = rows;
   }
   workgroupBarrier();
-  for (var t = 0u; t < p.steps; t++) {
+  for (var t = p.begin; t < p.end; t++) {
     let now = (t & 1u) * UNITS;
     for (var quad = me; quad < QUADS; quad += SIZE) {
       step(t, first, quad, now, UNITS - now);

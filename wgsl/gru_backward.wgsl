@@ -5,7 +5,8 @@ struct Params {
   steps: u32,
   batch: u32,
   units: u32,   // H; UNITS is H rounded up to a multiple of four
-  pad: u32,
+  begin: u32,   // the steps of this dispatch: end - 1, ..., begin
+  end: u32,
   dy: u32,      // where the arrays start
   y: u32,
   gates: u32,
@@ -20,7 +21,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> y: array<E>;
 @group(0) @binding(3) var<storage, read> gates: array<E>;
 @group(0) @binding(4) var<storage, read> h0: array<E>;
-@group(0) @binding(5) var<storage, read> w: array<vec4<E>>;  // [3H, UNITS]
+@group(0) @binding(5) var<storage, read> w: array<vec4<E>>;  // [3, UNITS, UNITS]
 @group(0) @binding(6) var<storage, read_write> dg: array<E>;
 @group(0) @binding(7) var<storage, read_write> du: array<E>;
 @group(0) @binding(8) var<storage, read_write> dh0: array<E>;
@@ -73,7 +74,16 @@ fn gate_gradients(t: u32, first: u32, u: u32, dh: vec4<f32>) -> vec4<f32> {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) me: u32) {
   let first = group.x * 4u;
   var dh = array<mat4x4<f32>, OWN>();  // of each owned quad: a row of the batch a column, a unit a row
-  for (var step = p.steps; step > 0u; step--) {
+  for (var own = 0u; own < OWN; own++) {  // what the dispatch of the later steps left
+    let quad = own * SIZE + me;
+    if (quad >= QUADS || p.end == p.steps) { break; }
+    for (var i = 0u; i < 4u && first + i < p.batch; i++) {
+      for (var j = 0u; j < min(4u, p.units - quad * 4u); j++) {
+        dh[own][i][j] = f32(dh0[p.dh0 + (first + i) * p.units + quad * 4u + j]);
+      }
+    }
+  }
+  for (var step = p.end; step > p.begin; step--) {
     for (var own = 0u; own < OWN; own++) {
       let quad = own * SIZE + me;
       if (quad >= QUADS) { break; }
@@ -91,10 +101,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       if (quad >= QUADS) { break; }
       var sum = dh[own];
       for (var gate = 0u; gate < 3u; gate++) {
-        for (var k = 0u; k < p.units; k++) {
-          let wk = vec4<f32>(w[p.w / 4u + (gate * p.units + k) * QUADS + quad]);
-          let dk = d[gate * UNITS + k];
-          sum += mat4x4<f32>(wk * dk.x, wk * dk.y, wk * dk.z, wk * dk.w);
+        for (var k = 0u; k < UNITS; k += 4u) {  // by four: software Vulkan counts the passes
+          for (var j = 0u; j < 4u; j++) {
+            let wk = vec4<f32>(w[p.w / 4u + (gate * UNITS + k + j) * QUADS + quad]);
+            let dk = d[gate * UNITS + k + j];
+            sum += mat4x4<f32>(wk * dk.x, wk * dk.y, wk * dk.z, wk * dk.w);
+          }
         }
       }
       dh[own] = sum;

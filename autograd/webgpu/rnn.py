@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .buffers import Array
+from .layout import LONGEST_LOOP
 from .movement import Pad, copy, full
 
 # Backward shares three gradients a unit for four rows: 48 bytes, of the 16 KiB that WebGPU grants a workgroup.
@@ -17,11 +18,11 @@ def _dense(x: Array) -> Array:
     return x if x.is_contiguous() else copy(x)
 
 
-def _aligned(x: Array) -> Array:
-    """x dense, its last dimension filled up to a multiple of four and its start on one: what vec4 loads need."""
+def _aligned(x: Array, dims: int = 1) -> Array:
+    """x dense, its last `dims` filled up to a multiple of four and its start on one: what vec4 loads need."""
     short = -x.shape[-1] % 4
     if short:
-        return _pad(x, [(0, 0)] * (len(x.shape) - 1) + [(0, short)])
+        return _pad(x, [(0, 0)] * (len(x.shape) - dims) + [(0, -n % 4) for n in x.shape[-dims:]])
     return x if x.is_contiguous() and x.offset % 4 == 0 else copy(x)
 
 
@@ -35,7 +36,7 @@ class Gru:
             return y, gates
         # Neighbouring invocations own neighbouring units: turned, the weights they read lie side by side.
         down, across = w.strides
-        turned = _aligned(w.view((units, 3, units), (across, units * down, down), w.offset))
+        turned = _turned(w.view((3, units, units), (units * down, down, across), w.offset))
         b = full((3, units), 0, g.dtype, gpu) if b is None else b.view((3, units), (units * b.strides[0], b.strides[0]), b.offset)
         arrays = (_dense(g), _dense(h0), turned, _aligned(b), y, gates)
         _run("gru", gpu, arrays, (steps, batch, units))
@@ -51,16 +52,35 @@ class GruBackward:
         dh0 = gpu.empty((batch, units), y.dtype)
         if not dh0.size:
             return dg, du, dh0
-        arrays = (_dense(dy), _dense(y), _dense(gates), _dense(h0), _aligned(w), dg, du, dh0)
+        down, across = w.strides
+        square = _aligned(w.view((3, units, units), (units * down, down, across), w.offset), 2)
+        arrays = (_dense(dy), _dense(y), _dense(gates), _dense(h0), square, dg, du, dh0)
         _run("gru_backward", gpu, arrays, (steps, batch, units))
         return dg, du, dh0
 
 
+def _turned(w: Array) -> Array:
+    """[3, H, H] with unit and input exchanged, filled up: [UNITS, 3, UNITS]."""
+    if w.shape[-1] % 4:
+        w = _aligned(w, 2)
+    gates, units, inputs = w.strides
+    return copy(w.view((w.shape[2], 3, w.shape[1]), (inputs, gates, units), w.offset))
+
+
 def _run(name: str, gpu: Any, arrays: tuple, sizes: tuple[int, int, int]) -> None:
-    """One dispatch. Sizes that shape the kernel (units, owned quads) are constants: few models have many of them."""
-    batch, units = sizes[1:]
+    """As many dispatches as software Vulkan's limit on loops asks for (one on a GPU), forward or backward in time.
+
+    Sizes that shape the kernel (units, owned quads) are constants: few models have many of them.
+    """
+    steps, batch, units = sizes
     quads = -(-units // 4)
     size = min(64, -(-quads // 16) * 16)
-    declared = f"const SIZE = {size}u;\nconst UNITS = {quads * 4}u;\nconst OWN = {-(-quads // size)}u;\n"
+    own = -(-quads // size)
+    declared = f"const SIZE = {size}u;\nconst UNITS = {quads * 4}u;\nconst OWN = {own}u;\n"
     kernel = gpu.kernel(name, ("math",), declared, **gpu.alias_types(arrays[0].dtype))
-    gpu.run(kernel, arrays, [*sizes, 0, *(a.offset for a in arrays)], -(-batch // ROWS))
+    passes = own * ((3 if name == "gru_backward" else 1) * quads + 64)  # of all loops, a step
+    piece = max(3 * LONGEST_LOOP // passes, 1) if gpu.info["type"] == "CPU" else steps
+    begins = range(0, steps, piece)
+    for begin in reversed(begins) if name == "gru_backward" else begins:
+        words = [*sizes, begin, min(begin + piece, steps), *(a.offset for a in arrays)]
+        gpu.run(kernel, arrays, words, -(-batch // ROWS))

@@ -1,0 +1,154 @@
+"""Values and gradients where formulas break: kinks, ties, extremes, NaN, constants; the same on both devices."""
+
+import math
+
+import numpy as np
+import pytest
+from helpers import assert_close
+
+import autograd as ag
+
+inf, nan = math.inf, math.nan
+
+
+def run(function, x, device):
+    """function's value and gradient at x."""
+    t = ag.tensor(x, device=device, requires_grad=True)
+    y = function(t)
+    y.sum().backward()
+    return y, t.grad
+
+
+# name: function, x, value, gradient of the sum
+POINTS = {
+    # -- kinks: one documented choice each --
+    "relu at 0": (lambda x: x.relu(), [-1.0, 0.0, -0.0, 2.0], [0, 0, 0, 2], [0, 0, 0, 1]),
+    "abs at 0": (lambda x: x.abs(), [-2.0, 0.0, 2.0], [2, 0, 2], [-1, 0, 1]),
+    "clamp at its bounds": (lambda x: x.clamp(0, 1), [-1.0, 0.0, 0.5, 1.0, 2.0], [0, 0, 0.5, 1, 1], [0, 1, 1, 1, 0]),
+    "clamp with one bound": (lambda x: x.clamp(min=0), [-1.0, 0.0, 1.0], [0, 0, 1], [0, 1, 1]),
+    "clamp by tensors": (lambda x: x.clamp(x.detach() * 0, x.detach() * 0 + 1), [-1.0, 0.0, 1.0, 2.0], [0, 0, 1, 1], [0, 1, 1, 0]),
+    "clamp with crossed bounds": (lambda x: x.clamp(2, 1), [0.0, 3.0], [1, 1], [0, 0]),
+    "max shares": (lambda x: x.max(), [1.0, 3.0, 3.0], 3, [0, 0.5, 0.5]),
+    "min shares": (lambda x: x.min(), [1.0, 1.0, 3.0], 1, [0.5, 0.5, 0]),
+    "amax shares along dims": (lambda x: x.amax((0, 1)), [[5.0, 5.0], [5.0, 1.0]], 5, [[1 / 3, 1 / 3], [1 / 3, 0]]),
+    "max(dim) goes to its index": (lambda x: x.max(0).values, [1.0, 3.0, 3.0], 3, [0, 1, 0]),
+    "min(dim) goes to its index": (lambda x: x.min(0)[0], [1.0, 1.0, 3.0], 1, [1, 0, 0]),
+    "maximum halves": (lambda x: ag.maximum(x, ag.tensor([1.0, 5.0, 0.0], device=x.device)), [1.0, 2.0, 3.0], [1, 5, 3], [0.5, 0, 1]),
+    "minimum halves": (lambda x: x.minimum(x.detach() * 1), [1.0, 2.0], [1, 2], [0.5, 0.5]),
+    "norm at 0": (lambda x: x.norm(), [0.0, 0.0], 0, [0, 0]),
+    "norm of rows, one of zeros": (lambda x: x.norm(dim=1), [[3.0, 4.0], [0.0, 0.0]], [5, 0], [[0.6, 0.8], [0, 0]]),
+    "round to even": (lambda x: x.round(), [0.5, 1.5, 2.5, -0.5, -1.5], [0, 2, 2, 0, -2], [0] * 5),
+    "sign at 0": (lambda x: x.sign(), [-2.0, 0.0, 3.0], [-1, 0, 1], [0, 0, 0]),
+    # -- powers --
+    "x ** 0": (lambda x: x**0, [0.0, -2.0, inf], [1, 1, 1], [0, 0, 0]),
+    "x ** 1": (lambda x: x**1, [0.0, -2.0], [0, -2], [1, 1]),
+    "x ** 2": (lambda x: x**2, [0.0, -2.0, 3.0], [0, 4, 9], [0, -4, 6]),
+    "x ** 3": (lambda x: x**3, [0.0, -2.0], [0, -8], [0, 12]),
+    "x ** 0.5": (lambda x: x**0.5, [0.0, 4.0, -1.0], [0, 2, nan], [inf, 0.25, nan]),
+    "x ** -1": (lambda x: x**-1, [0.0, -2.0], [inf, -0.5], [-inf, -0.25]),
+    "x ** -2": (lambda x: x**-2, [-2.0], [0.25], [0.25]),
+    "0 ** x": (lambda x: 0**x, [0.0, 2.0], [1, 0], [0, 0]),
+    "2 ** x": (lambda x: 2.0**x, [3.0, -1.0], [8, 0.5], [8 * math.log(2), 0.5 * math.log(2)]),
+    "base of tensors": (lambda x: x ** ag.tensor([0.0, 2.0, 0.0, 2.0], device=x.device), [0.0, 0.0, 2.0, -2.0], [1, 0, 1, 4], [0, 0, 0, -4]),
+    "exponent of tensors": (lambda x: ag.tensor([0.0, 0.0, 2.0], device=x.device) ** x, [0.0, 2.0, 0.0], [1, 0, 1], [0, 0, math.log(2)]),
+    # -- far out --
+    "tanh": (lambda x: x.tanh(), [-1000.0, 0.0, 90.0, 1000.0], [-1, 0, 1, 1], [0, 1, 0, 0]),
+    "tanh near 0": (lambda x: x.tanh() * 1e4, [1e-4, -1e-4], [1, -1], [1e4, 1e4]),
+    "sigmoid": (lambda x: x.sigmoid(), [-1000.0, 0.0, 1000.0], [0, 0.5, 1], [0, 0.25, 0]),
+    "sigmoid far below": (lambda x: x.sigmoid() * 1e8, [-20.0], [math.exp(-20) * 1e8], [math.exp(-20) * 1e8]),
+    "softplus": (lambda x: x.softplus(), [-1000.0, 0.0, 1000.0], [0, math.log(2), 1000], [0, 0.5, 1]),
+    "silu": (lambda x: x.silu(), [-1000.0, 0.0, 1000.0], [0, 0, 1000], [0, 0.5, 1]),
+    "erf": (lambda x: x.erf(), [-1000.0, 0.0, 1000.0], [-1, 0, 1], [0, 2 / math.sqrt(math.pi), 0]),
+    "expm1 near 0": (lambda x: x.expm1() * 1e6, [1e-6], [1], [1e6]),
+    "log1p near 0": (lambda x: x.log1p() * 1e6, [1e-6], [1], [1e6]),
+    "exp": (lambda x: x.exp(), [-1000.0, 0.0], [0, 1], [0, 1]),
+    "log": (lambda x: x.log(), [0.0, 1.0, inf], [-inf, 0, inf], [inf, 1, 0]),
+    "sqrt at 0": (lambda x: x.sqrt(), [0.0, 4.0], [0, 2], [inf, 0.25]),
+    "norm of large numbers": (lambda x: x.norm() / 1e30, [3e30, 4e30], 5, [0.6e-30, 0.8e-30]),
+    "norm of small numbers": (lambda x: x.norm() * 1e30, [3e-30, 4e-30], 5, [0.6e30, 0.8e30]),
+    "logsumexp": (lambda x: x.logsumexp(0), [1000.0, 1000.0], 1000 + math.log(2), [0.5, 0.5]),
+    "logsumexp below": (lambda x: x.logsumexp(0), [-1000.0, -1000.0], -1000 + math.log(2), [0.5, 0.5]),
+    "logsumexp with -inf": (lambda x: x.logsumexp(0), [-inf, 1.0], 1, [0, 1]),
+    "logsumexp of -inf": (lambda x: x.logsumexp(1), [[-inf, -inf], [0.0, -inf]], [-inf, 0], [[0, 0], [1, 0]]),
+    "logsumexp of inf": (lambda x: x.logsumexp(0), [inf, 0.0], inf, [nan, 0]),
+    "softmax": (lambda x: x.softmax(0) * ag.tensor([1.0, 0.0], device=x.device), [1000.0, -1000.0], [1, 0], [0, 0]),
+    "softmax with -inf": (lambda x: x.softmax(0) * ag.tensor([1.0, 2.0, 3.0], device=x.device), [1.0, -inf, 2.0],
+                          [0.26894142, 0, 2.19317574], [-0.39322387, 0, 0.39322387]),
+    "log_softmax": (lambda x: x.log_softmax(0)[0], [-10000.0, 0.0, 0.0], -10000 - math.log(2), [1, -0.5, -0.5]),
+    # -- constants and single values --
+    "std of constants": (lambda x: x.std(), [2.0, 2.0, 2.0], 0, [0, 0, 0]),
+    "std of rows, one constant": (lambda x: x.std(1), [[1.0, 1.0], [1.0, 3.0]], [0, math.sqrt(2)], [[0, 0], [-math.sqrt(0.5), math.sqrt(0.5)]]),
+    "var of one value": (lambda x: x.var(), [2.0], nan, [nan]),
+    "biased var of one value": (lambda x: x.var(unbiased=False), [2.0], 0, [0]),
+    "var": (lambda x: x.var(), [1.0, 2.0, 4.0], 7 / 3, [-4 / 3, -1 / 3, 5 / 3]),
+    "var of large numbers": (lambda x: x.var(), [10000.0, 10001.0, 10002.0], 1, [-1, 0, 1]),
+    # -- NaN and infinities travel --
+    "relu of nan": (lambda x: x.relu(), [nan, inf, -inf], [nan, inf, 0], [1, 1, 0]),
+    "clamp of nan": (lambda x: x.clamp(-1, 1), [nan, inf, -inf], [nan, 1, -1], [1, 0, 0]),
+    "max of nan": (lambda x: x.max(), [1.0, nan, 2.0], nan, None),
+    "amin of nan": (lambda x: x.amin(1), [[1.0, nan], [2.0, 3.0]], [nan, 2], None),
+    "max(dim) of nan": (lambda x: x.max(1).values, [[1.0, nan], [2.0, 3.0]], [nan, 3], [[0, 1], [0, 1]]),
+    "maximum of nan": (lambda x: x.maximum(x.detach() * 0), [nan, 1.0], [nan, 1], None),
+    "sum of nan": (lambda x: x.sum(), [nan, 1.0], nan, [1, 1]),
+    "tanh of inf and nan": (lambda x: x.tanh(), [inf, -inf, nan], [1, -1, nan], [0, 0, nan]),
+    "abs of nan": (lambda x: x.abs(), [nan, -inf], [nan, inf], [nan, -1]),
+    "division by 0": (lambda x: x / 0, [1.0, -1.0, 0.0], [inf, -inf, nan], [inf, inf, inf]),
+    "0 / x": (lambda x: 0 / x, [0.0, 2.0], [nan, 0], None),
+    "where hides nan": (lambda x: ag.where(x > 0, x, x.detach() * nan), [1.0, 2.0], [1, 2], [1, 1]),
+    "masked_fill hides inf": (lambda x: (1 / x).masked_fill(x == 0, 0), [0.0, 2.0], [0, 0.5], [nan, -0.25]),
+    "mean of large numbers": (lambda x: x.mean(), [1e38, 1e38], 1e38, [0.5, 0.5]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_points(name, device):
+    function, x, value, gradient = POINTS[name]
+    y, g = run(function, x, device)
+    assert_close(y, np.asarray(value, np.float32), 2e-6, "value")
+    if gradient is not None:
+        assert_close(g, np.asarray(gradient, np.float32), 2e-6, "gradient")
+
+
+def test_double_where_protects_a_gradient(device):
+    x = ag.tensor([-1.0, 4.0], device=device, requires_grad=True)
+    inside = ag.where(x > 0, x, 1.0)
+    ag.where(x > 0, inside.sqrt(), x).sum().backward()
+    assert x.grad.tolist() == [1.0, 0.25]
+
+
+def test_nan_and_infinity_are_told_apart(device):
+    x = ag.tensor([nan, inf, -inf, 0.0], device=device)
+    assert x.isnan().tolist() == [True, False, False, False]
+    assert x.isinf().tolist() == [False, True, True, False]
+    assert x.isfinite().tolist() == [False, False, False, True]
+    assert (x == x).tolist() == [False, True, True, True] and (x != x).tolist() == [True, False, False, False]
+    assert x.argmax().item() == 0 and x.argmin().item() == 0
+    assert bool(x.isnan().any()) and not ag.allclose(x, x) and ag.allclose(x, x, equal_nan=True)
+
+
+def test_half_precision_sums_in_single(device):
+    x = ag.ones(4096, dtype=ag.float16, device=device, requires_grad=True)
+    assert x.sum().item() == 4096 and (x * 30).mean().item() == 30
+    assert (x @ x).item() == 4096
+    assert ag.ones(2, 40000, dtype=ag.float16, device=device).mean(1).tolist() == [1.0, 1.0]
+    zero = ag.zeros(4096, dtype=ag.int64, device=device)
+    assert ag.zeros(1, dtype=ag.float16, device=device).index_add(0, zero, x.detach()).tolist() == [4096.0]
+    table = ag.ones(1, dtype=ag.float16, device=device, requires_grad=True)
+    table[zero].sum().backward()
+    assert table.grad.tolist() == [4096.0]
+    assert ag.tensor([60000.0], device=device).half().item() == 60000 and ag.tensor([7e4], device=device).half().item() == inf
+
+
+def test_long_sums_are_accurate(device):
+    x = ag.full((100_000,), 0.1, device=device)
+    assert abs(x.sum().item() - 10_000) < 0.01
+    assert abs((x @ x).item() - 1000) < 0.01
+
+
+def test_integer_division_and_remainder_follow_python(device):
+    a, b = ag.tensor([7, -7, 7, -7], device=device), ag.tensor([2, 2, -2, -2], device=device)
+    assert (a // b).tolist() == [3, -4, -4, 3] and (a % b).tolist() == [1, 1, -1, -1]
+    assert ag.div(a, b, rounding_mode="trunc").tolist() == [3, -3, -3, 3]
+    f, g = a.float() + 0.5, b.float()
+    assert (f // g).tolist() == [3.0, -4.0, -4.0, 3.0] and (f % g).tolist() == [1.5, 1.5, -0.5, -0.5]
+    assert (2 ** ag.tensor([0, 3], device=device)).tolist() == [1, 8] and (ag.tensor([-2, 3], device=device) ** 3).tolist() == [-8, 27]
