@@ -50,7 +50,8 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
 
 def _as_array(data: Any) -> np.ndarray:
     if isinstance(data, np.ndarray | np.generic | bool | int | float):
-        return np.asarray(data)
+        array = np.asarray(data)
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     if isinstance(data, Sequence):
         data = [x._host() if isinstance(x, Tensor) else _as_array(x) if isinstance(x, list | tuple) else x for x in data]
     try:

@@ -162,9 +162,14 @@ class Tensor:
     def owns_memory(self) -> bool:
         """Whether nothing else can see this tensor's memory."""
         data = self.data
-        if data.__class__ is ndarray:
-            return data.flags.owndata and data.flags.c_contiguous and getrefcount(data) <= 3
-        return data.is_contiguous() and getrefcount(data) <= 3 and getrefcount(data.storage) <= 2
+        if getrefcount(data) > 3 or not self.is_contiguous():  # its slot, our variable, getrefcount's argument
+            return False
+        if data.__class__ is not ndarray:
+            return getrefcount(data.storage) <= 2
+        base = data.base
+        if base is None:
+            return data.flags.owndata
+        return base.__class__ is ndarray and base.flags.owndata and base.size == data.size and getrefcount(base) <= 3
 
     def one(self) -> Tensor:
         """A one of this shape and dtype: where backward() starts. Short, because every backward pays it."""

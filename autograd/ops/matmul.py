@@ -13,7 +13,7 @@ from ..tensor import Tensor
 from ..webgpu import launch
 
 
-def _matmul(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+def _matmul(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None, turned: bool = False) -> np.ndarray:
     if a.dtype == np.float16:  # NumPy has no fast float16 product and sums it in float16
         wide = (x if x is None else x.astype(np.float32) for x in (a, b, bias))
         return _matmul(*wide).astype(np.float16)
@@ -23,6 +23,9 @@ def _matmul(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None) -> np.
     return y
 
 
+_kernel = launch.Matmul()
+
+
 @register
 class Matmul(Op):
     """y = a @ b, over the last two dimensions, + bias
@@ -30,7 +33,7 @@ class Matmul(Op):
     """
 
     numpy = staticmethod(_matmul)
-    wgpu = launch.Matmul()
+    wgpu = staticmethod(lambda a, b, bias=None, turned=False: _kernel(a, b, bias))
     saves = ((1,), (0,), ())
 
     @staticmethod
@@ -44,6 +47,8 @@ def _weight_gradient(a: Tensor, dy: Tensor, ctx: Node) -> Tensor:
     """a^T @ dy; with one b for a whole batch it is one long product, not a batch of products to be summed."""
     if len(ctx.edges[1].shape) == 2 and a.ndim > 2 and a.shape[:-2] == dy.shape[:-2]:
         a, dy = a.reshape(-1, a.shape[-1]), dy.reshape(-1, dy.shape[-1])
+    if ctx.attrs["turned"]:  # b is a transpose, as in linear(): its gradient, laid out likewise, needs no copy
+        return matmul(dy.mT, a).mT
     return matmul(a.mT, dy)
 
 
@@ -65,13 +70,18 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     a = a.unsqueeze(0) if left else a
     b = b.unsqueeze(1) if right else b
     if b.ndim == 2 and a.ndim > 2:  # one product of many rows
-        y = apply(Matmul, a.reshape(shapes.numel(a.shape[:-1]), a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+        y = apply(Matmul, a.reshape(shapes.numel(a.shape[:-1]), a.shape[-1]), b, turned=_is_turned(b)).reshape(*a.shape[:-1], b.shape[-1])
     else:
         if a.ndim > 2 or b.ndim > 2:
             shapes.broadcast((a.shape[:-2], b.shape[:-2]), "matmul")
-        y = apply(Matmul, a, b)
+        y = apply(Matmul, a, b, turned=_is_turned(b))
     y = y.squeeze(-2) if left else y
     return y.squeeze(-1) if right else y
+
+
+def _is_turned(b: Tensor) -> bool:
+    """Whether b lies in memory column by column."""
+    return b.ndim == 2 and b.stride(0) == 1 and b.shape[0] > 1 and b.shape[1] > 1
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -84,7 +94,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is None or bias.shape == () or not x.dtype is weight.dtype is bias.dtype:
         return matmul(x, weight.mT) if bias is None else matmul(x, weight.mT) + bias
     rows = x.reshape(shapes.numel(x.shape[:-1]), x.shape[-1])
-    return apply(Matmul, rows, weight.mT, bias).reshape(*x.shape[:-1], weight.shape[0])
+    return apply(Matmul, rows, weight.mT, bias, turned=True).reshape(*x.shape[:-1], weight.shape[0])
 
 
 def _of_ndim(name: str, ndim_a: int, ndim_b: int) -> Any:
