@@ -45,7 +45,7 @@ def _scalar_axis(axis: int, op: str) -> Shape:
 def shape_args(args: tuple, op: str) -> Shape:
     """A shape given as f(2, 3), f((2, 3)) or f([2, 3])."""
     if len(args) == 1 and not hasattr(args[0], "__index__"):
-        args = tuple(args[0])
+        args = tuple(args[0]) if isinstance(args[0], Iterable) else args
     try:
         return tuple([operator.index(a) for a in args])
     except TypeError:

@@ -36,6 +36,18 @@ class Node:
 
     __slots__ = ("attrs", "dtype", "edges", "gpu", "hooks", "kept", "op", "saved", "seq", "shape", "versions")
 
+    op: Any
+    attrs: dict
+    edges: tuple
+    saved: Any  # a tuple, or FREED
+    versions: tuple
+    kept: tuple
+    shape: tuple[int, ...]
+    dtype: Any
+    gpu: Any
+    hooks: list | None
+    seq: int
+
     def __repr__(self) -> str:
         return f"<{self.op.__name__}Backward>"
 
@@ -87,6 +99,8 @@ class Pick(Node):
     """Output `index` of a node with several outputs: hands its gradient over to that node, `edges[0]`."""
 
     __slots__ = ("index",)
+
+    index: int
 
 
 _new = object.__new__

@@ -50,7 +50,7 @@ class Tensor:
         def __add__(self, other: Any) -> Tensor: ...
         def __mul__(self, other: Any) -> Tensor: ...
 
-    def __init__(self) -> None:
+    def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError("make tensors with ag.tensor(data), ag.zeros(shape), …; Tensor() takes nothing")
 
     shape = property(lambda self: self.data.shape, doc="The sizes, a tuple.")
@@ -165,7 +165,7 @@ class Tensor:
         if getrefcount(data) > 3 or not self.is_contiguous():  # its slot, our variable, getrefcount's argument
             return False
         if data.__class__ is not ndarray:
-            return getrefcount(data.storage) <= 2
+            return data.pending is not None or getrefcount(data.storage) <= 2
         base = data.base
         if base is None:
             return data.flags.owndata

@@ -3,7 +3,29 @@
 import math
 
 import numpy as np
-from op_table import AWAY, FLOATS, INDEX, MASK, NUMBERS, ONE, POSITIVE, TWO, Case, Row, bad_dim, each, fold, integers_refused, on, ones, reduction, setitem, unary, whole_sum, written
+from op_table import (
+    AWAY,
+    FLOATS,
+    INDEX,
+    MASK,
+    NUMBERS,
+    ONE,
+    POSITIVE,
+    TWO,
+    Case,
+    Row,
+    bad_dim,
+    each,
+    fold,
+    integers_refused,
+    on,
+    ones,
+    reduction,
+    setitem,
+    unary,
+    whole_sum,
+    written,
+)
 
 import autograd as ag
 

@@ -42,32 +42,26 @@ def run(code, **environment):
 
 # -- one process, one mistake after the other -----------------------------------------------------------------
 
-# what is done -> (class, what its message holds, f(x of shape (2, 3), device))
+# what is done -> (class, what its message holds, f(x of shape (2, 3), device)); single mistakes: test_errors.py
 MISTAKES = {
-    "shapes": (ValueError, "[add] sizes must be equal or 1, counted from the last dimension; got (2, 3) and (4,)",
-               lambda x, d: x + ag.ones(4, device=d)),
-    "product": (ValueError, "[matmul] inner sizes must agree; got (2, 3) @ (2, 3). Transpose one operand?", lambda x, d: x @ x),
+    "shapes": (ValueError, "[add] sizes must be equal or 1", lambda x, d: x + ag.ones(4, device=d)),
+    "product": (ValueError, "[matmul] inner sizes must agree; got (2, 3) @ (2, 3)", lambda x, d: x @ x),
     "layer": (ValueError, "[linear] needs x [..., I]", lambda x, d: nn.Linear(2, 2).to(d)(x)),
     "recurrent layer": (ValueError, "[GRU] the input must be [T, B, I] or [T, I] with I = 5; got (2, 3)", lambda x, d: nn.GRU(5, 2).to(d)(x)),
-    "dtype": (TypeError, "unknown dtype 'float31'; there are float64, float32", lambda x, d: ag.zeros(2, dtype="float31", device=d)),
-    "device": (ValueError, "got 'cuda'. CUDA is not used here: try \"wgpu\"", lambda x, d: x.to("cuda")),
-    "ragged list": (ValueError, "[tensor] the sequences must have equal lengths", lambda x, d: ag.tensor([[1, 2], [3]], device=d)),
-    "backward": (RuntimeError, "[backward] a gradient is created by itself only for a single element; got shape (2, 3)",
-                 lambda x, d: (x * 2).backward()),
+    "device": (ValueError, "got 'cuda'", lambda x, d: x.to("cuda")),
+    "backward": (RuntimeError, "[backward] a gradient is created by itself only for a single element; got shape (2, 3)", lambda x, d: (x * 2).backward()),
     "backward without a tape": (RuntimeError, "[backward] the tensor was not recorded", lambda x, d: x.detach().sum().backward()),
-    "integer gradient": (RuntimeError, "only floating point tensors have gradients; got autograd.int64",
-                         lambda x, d: ag.tensor([1], device=d, requires_grad=True)),
-    "NaN as an index": (TypeError, "[getitem] indices are integers, slices, None, ..., tensors and lists; got float", lambda x, d: x[NAN]),
-    "NaN in a list": (TypeError, "[getitem] indices are integers or booleans; got float64", lambda x, d: x[[0.0, NAN]]),
-    "NaN in an index": (TypeError, "[getitem] indices are integers or booleans; got autograd.float32",
-                        lambda x, d: x[ag.tensor([0.0, NAN], device=d)]),
+    "NaN as an index": (TypeError, "[getitem] indices are", lambda x, d: x[NAN]),
     "NaN made an index": (IndexError, "[getitem] indices must lie in [-2, 1]; got -", lambda x, d: x[ag.tensor([0.0, NAN], device=d).long()]),
-    "NaN made an index of gather": (IndexError, "[gather] indices must lie in [0, 1]; got -",
-                                    lambda x, d: x.gather(0, ag.tensor([[NAN]], device=d).long())),
-    "NaN made a label": (IndexError, "[cross_entropy] indices must lie in [0, 2]; got -",
-                         lambda x, d: nn.functional.cross_entropy(x, ag.tensor([1.0, NAN], device=d).long())),
-    "weights of another shape": (RuntimeError, "weight: expected shape (2, 3), got (3, 3)",
-                                 lambda x, d: nn.Linear(3, 2).to(d).load_state_dict({"weight": ag.ones(3, 3), "bias": ag.ones(2)})),
+    "NaN made an index of gather": (IndexError, "[gather] indices must lie in [0, 1]; got -", lambda x, d: x.gather(0, ag.tensor([[NAN]], device=d).long())),
+    "NaN made a label": (
+        IndexError, "[cross_entropy] indices must lie in [0, 2]; got -",
+        lambda x, d: nn.functional.cross_entropy(x, ag.tensor([1.0, NAN], device=d).long()),
+    ),
+    "weights of another shape": (
+        RuntimeError, "weight: expected shape (2, 3), got (3, 3)",
+        lambda x, d: nn.Linear(3, 2).to(d).load_state_dict({"weight": ag.ones(3, 3), "bias": ag.ones(2)}),
+    ),
 }  # fmt: skip
 
 
@@ -82,24 +76,6 @@ def test_mistakes_in_the_middle_of_a_computation(device):
     y.sum().backward()
     assert_close(y, np.tanh(data * 3) + len(MISTAKES))
     assert_close(x.grad, 3 * (1 - np.tanh(data * 3) ** 2))
-
-
-def test_mistakes_of_devices(wgpu):
-    here, there = ag.ones(2, 2), ag.ones(2, 2, device=wgpu)
-    for name, function in (("add", lambda: here + there), ("matmul", lambda: there @ here), ("cat", lambda: ag.cat([here, there]))):
-        assert_raises(RuntimeError, f"[{name}] all tensors must be on one device; got ", function)
-    wide = ag.ones(2, dtype=ag.float64)
-    for function in (
-        lambda: ag.ones(2, dtype=ag.float64, device=wgpu),
-        lambda: ag.from_numpy(np.ones(2)).to(wgpu),
-        lambda: wide.to(wgpu),
-        lambda: there.double(),
-        lambda: there.to(ag.float64),
-    ):
-        assert_raises(TypeError, "float64 has no type in WGSL; use float32", function)
-    assert_raises(OverflowError, "int64 is stored in 32 bits on the GPU and 1099511627776 does not fit", lambda: ag.tensor([2**40], device=wgpu))
-    assert_raises(RuntimeError, "there is no device wgpu:99", lambda: ag.ones(2, device="wgpu:99"))
-    assert_close(there + here.to(wgpu), np.full((2, 2), 2.0))
 
 
 # -- no GPU ---------------------------------------------------------------------------------------------------
@@ -154,7 +130,6 @@ def test_without_the_wgpu_library_the_cpu_works(tmp_path):
 
 def test_a_full_disk_leaves_the_old_weights(tmp_path):
     """The limit on a file's size stands in for the disk's end: the write itself fails half-way."""
-    pytest.importorskip("resource")
     lines = run(
         f"""
 import os, resource

@@ -54,7 +54,7 @@ EVERYWHERE = {
     "unknown device": (ValueError, '[device] a device is "cpu", "wgpu" or "wgpu:N"; got \'cuda\'', lambda d: ag.zeros(2, device="cuda")),
     "a number as device": (TypeError, "[device] a device is a string or a Device; got int", lambda d: ag.zeros(2, device=0)),
     "backward of many": (RuntimeError, "[backward] a gradient is created by itself only for a single element; got shape (2,)", lambda d: on(d, 2, requires_grad=True).backward()),
-    "list as gradient": (TypeError, "[backward] a gradient must be a Tensor or None; got float", lambda d: on(d, 2, requires_grad=True).backward([1.0])),
+    "list as gradient": (TypeError, "[backward] a gradient must be a Tensor or None; got list", lambda d: on(d, 2, requires_grad=True).backward([1.0])),
     "default dtype of integers": (TypeError, "[set_default_dtype] the default must be a floating point type", lambda d: ag.set_default_dtype(ag.int64)),
 }
 

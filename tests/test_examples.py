@@ -4,6 +4,7 @@
 """
 
 import importlib.util
+import itertools
 import os
 import re
 import signal
@@ -142,7 +143,7 @@ def test_a_training_step_settles(small, wgpu, monkeypatch):
     small.train(wgpu, epochs=1)
     seen = bars[0].seen
     assert len(seen) == 12
-    dispatches = [after["dispatches"] - before["dispatches"] for before, after in zip(seen[1:], seen[2:])]
+    dispatches = [after["dispatches"] - before["dispatches"] for before, after in itertools.pairwise(seen[1:])]
     assert len(set(dispatches)) == 1 and dispatches[0] > 10, dispatches
     later = seen[1:]
     assert len({now["pipelines"] for now in later}) == 1, [now["pipelines"] for now in seen]

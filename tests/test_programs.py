@@ -1,9 +1,8 @@
 """Random programs: whatever is composed, both devices and a NumPy mirror agree, in values and in gradients."""
 
 import numpy as np
-import pytest
 from helpers import array
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import autograd as ag
@@ -29,7 +28,7 @@ STEPS = {
     "sum": (lambda x, k: x.sum(0, keepdim=True).expand(3, -1) * 0.3, lambda x, k: np.repeat(x.sum(0, keepdims=True), 3, 0) * 0.3),
     "softmax": (lambda x, k: x.softmax(k), lambda x, k: softmax(x, k)),
     "product": (lambda x, k: (x @ x.mT * 0.2).tanh(), lambda x, k: np.tanh(x @ x.T * 0.2)),
-    "where": (lambda x, k: ag.where(x > x.mT.T * 0.5, x, 0.1), lambda x, k: np.where(x > x * 0.5, x, 0.1)),
+    "where": (lambda x, k: ag.where(ag.arange(x.shape[1], device=x.device) % 2 == k, x, 0.1), lambda x, k: np.where(np.arange(x.shape[1]) % 2 == k, x, 0.1)),
     "write row": (lambda x, k: written(x, k), lambda x, k: mirrored(x, k)),
     "in place": (lambda x, k: x.clone().mul_(0.5).add_(x), lambda x, k: x * 1.5),
     "view in place": (lambda x, k: halved(x.clone()), lambda x, k: np.concatenate([x[:, :1] * 0.5 + 1, x[:, 1:]], 1)),
@@ -89,7 +88,8 @@ def fits(program):
     return True
 
 
-@given(programs.filter(fits), st.integers(0, 100))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the device is only a name
+@given(program=programs.filter(fits), seed=st.integers(0, 100))
 def test_programs_agree(device, program, seed):
     a = np.random.default_rng(seed).uniform(-1, 1, SHAPE)
     y, g = with_gradient(program, a.astype(np.float32), device)
@@ -102,5 +102,4 @@ def test_programs_agree(device, program, seed):
 @given(programs.filter(fits), st.integers(0, 100))
 def test_gradients_of_programs_are_slopes(program, seed):
     x = ag.tensor(np.random.default_rng(seed).uniform(0.1, 1, SHAPE), requires_grad=True)
-    if "where" not in [name for name, _ in program]:  # it jumps
-        assert ag.gradcheck(lambda x: run(program, x, 0), x, fast_mode=True)
+    assert ag.gradcheck(lambda x: run(program, x, 0), x, fast_mode=True)

@@ -51,15 +51,15 @@ def fill(x: Tensor, value: Any, name: str) -> Tensor:
     """x[...] = value, broadcast and cast to x's shape and dtype."""
     if not isinstance(value, Tensor):
         value = place(np.asarray(value), x.device) if _sized(value) else x.full_like(value)
+    if value.device != x.device:
+        if value.ndim:
+            raise RuntimeError(f"[{name}] value and tensor must be on one device; got {value.device} and {x.device}")
+        value = value.to(x.device)
     if not shapes.expandable(value.shape, x.shape):
         trimmed = value.shape[max(value.ndim - x.ndim, 0) :]
         if shapes.numel(value.shape) != shapes.numel(trimmed) or not shapes.expandable(trimmed, x.shape):
             raise ValueError(f"[{name}] the value must broadcast to what is written; got {value.shape} for {x.shape}")
         value = value.reshape(*trimmed)
-    if value.device != x.device:
-        if value.ndim:
-            raise RuntimeError(f"[{name}] value and tensor must be on one device; got {value.device} and {x.device}")
-        value = value.to(x.device)
     return assign(x, value.to(x.dtype).expand(*x.shape), name)
 
 

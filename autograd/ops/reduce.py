@@ -10,7 +10,7 @@ from .. import dtypes, shapes
 from ..op import Op, apply, public, register
 from ..tape import Node
 from ..tensor import Tensor, wrap
-from ..webgpu import launch
+from ..webgpu import launch, views
 from .movement import Expand
 
 
@@ -49,9 +49,11 @@ class Sum(Op):
     @staticmethod
     def fused_backward(ctx: Node, dy: Tensor) -> Tensor:
         data = dy.data
-        if data.size == 1 and data.__class__ is np.ndarray:  # every loss ends in this: no bookkeeping of views
-            return wrap(Expand.numpy(data, ctx.edges[0].shape))
-        return Sum.backward(ctx, dy)
+        if data.size != 1:
+            return Sum.backward(ctx, dy)
+        # Every loss ends in this: no bookkeeping of views.
+        spread = Expand.numpy if data.__class__ is np.ndarray else views.spread
+        return wrap(spread(data, ctx.edges[0].shape))
 
 
 class _Extreme(Op):

@@ -76,7 +76,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple:
 
 def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     """x without its dimensions of size 1, or without those of `dim` that have size 1."""
-    axes = shapes.axes_of(dim, x.ndim, "squeeze") if dim is not None else range(x.ndim)
+    axes = range(x.ndim) if dim is None else () if dim == () else shapes.axes_of(dim, x.ndim, "squeeze")
     kept = tuple(n for i, n in enumerate(x.shape) if not (i in axes and n == 1))
     return apply(Reshape, x, shape=kept)
 
@@ -160,9 +160,10 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     return apply(Slice, x, index=(*(slice(None),) * i, slice(start, start + length)))
 
 
-def flip(x: Tensor, *dims: Any) -> Tensor:
-    """A copy of x with the order along `dims` reversed."""
-    axes = shapes.axes_of(shapes.shape_args(dims, "flip"), x.ndim, "flip") if dims and dims != ((),) else ()
+def flip(x: Tensor, *args: Any, dims: Any = ()) -> Tensor:
+    """A copy of x with the order along `dims` reversed: x.flip(0, 1), x.flip((0, 1)), x.flip(dims=(0, 1))."""
+    given = shapes.shape_args(args or ((dims,) if isinstance(dims, int) else (tuple(dims),)), "flip")
+    axes = shapes.axes_of(given, x.ndim, "flip") if given else ()
     index = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))
     return apply(Contiguous, apply(Slice, x, index=index))
 
@@ -216,6 +217,8 @@ def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool 
     if dtype is not None:
         d = dtypes.as_dtype(dtype)
         if d is not x.dtype:
+            if d is dtypes.float64 and y.device.type != "cpu":
+                raise TypeError(f"[to] float64 is on the CPU only; got {y.device}. Use float32, or move with .cpu() first")
             y = apply(Cast, y, dtype=d.numpy)
     if where is not None and where != y.device:
         y = apply(Move, y, device=where, source=y.device)

@@ -65,6 +65,7 @@ def stats(index=None):
     """Counters of one device, or the sum over all open ones."""
     total = dict.fromkeys(
         (
+            "ops",
             "dispatches",
             "submits",
             "pipelines",

@@ -101,6 +101,7 @@ def build(device, info, wgpu_device):
     """Put the parts of a Gpu together around an open wgpu device."""
     counters = dict.fromkeys(
         (
+            "ops",
             "dispatches",
             "submits",
             "pipelines",

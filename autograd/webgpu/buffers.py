@@ -7,6 +7,7 @@ import numpy as np
 
 from .layout import (
     INDEX_LIMIT,
+    Plans,
     contiguous_strides,
     element_count,
     extent,
@@ -52,16 +53,25 @@ class Storage:
 class Array:
     """A strided view of device memory; strides and offset count elements."""
 
-    __slots__ = ("storage", "shape", "strides", "offset", "dtype", "gpu", "size")
+    __slots__ = ("_storage", "pending", "shape", "strides", "offset", "dtype", "gpu", "size", "__weakref__")
 
     def __init__(self, storage, shape, strides, offset, dtype, gpu, size):
-        self.storage = storage
+        self._storage = storage
+        self.pending = None
         self.shape = shape
         self.strides = strides
         self.offset = offset
         self.dtype = dtype
         self.gpu = gpu
         self.size = size
+
+    @property
+    def storage(self):
+        """The memory; what waits in a pending expression (see fuse.py) is computed now."""
+        pending = self.pending  # read first: another thread may be computing it
+        if self._storage is None:
+            self.gpu.compute(pending)
+        return self._storage
 
     @property
     def ndim(self):
@@ -134,6 +144,8 @@ class Gpu:
         self.pipelines = pipelines
         self.counters = counters
         self.kernels = {}
+        self.waiting = []  # weak references to the Arrays that fuse.py has yet to compute
+        self.fused = Plans()
         self.record = queue.record
         self.take = pool.take
         self.give = pool.give
@@ -188,7 +200,26 @@ class Gpu:
         view = np.lib.stride_tricks.as_strided(words, array.shape, strides, writeable=False)
         return view.astype(array.dtype, order="C", copy=True)
 
-    # The four below are launchers, which import this module: at the top it would be a cycle.
+    # Those below are launchers, which import this module: at the top it would be a cycle.
+    def compute(self, pending):
+        """Give a pending value its memory."""
+        from .fuse import compute
+
+        compute(pending)
+
+    def settle(self, storage):
+        """Compute what waits and reads this storage, which is about to be overwritten."""
+        if self.waiting:
+            from .fuse import settle
+
+            settle(self, storage)
+
+    def fill(self, shape, value, dtype):
+        """An Array with every element equal to `value`, written now."""
+        from .movement import fill
+
+        return fill(shape, value, dtype, self)
+
     def full(self, shape, value, dtype):
         """An Array with every element equal to `value`."""
         from .movement import full
@@ -247,9 +278,14 @@ class Gpu:
         return {"T": kind, "E": element}
 
     def flush(self):
-        """Submit what is queued, without waiting."""
+        """Submit what is queued, waiting expressions included, and return at once."""
+        if self.waiting:
+            from .fuse import compute_all
+
+            compute_all(self)
         self.queue.flush()
 
     def synchronize(self):
-        """Submit what is queued and wait until it is done."""
+        """Submit what is queued, waiting expressions included, and wait until it is done."""
+        self.flush()
         self.queue.wait()

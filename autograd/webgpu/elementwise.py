@@ -118,7 +118,7 @@ class Plan:
     """What a launch needs once its operands' geometry is known."""
 
     __slots__ = ("kernel", "layout", "shape", "strides", "size", "dtype", "nbytes", "tail")
-    __slots__ += ("params", "x", "y", "kind")
+    __slots__ += ("params", "x", "y", "kind", "head")
 
 
 class Elementwise:
@@ -215,6 +215,17 @@ class Elementwise:
         return out
 
 
+def worth_waiting(a, b, dtype):
+    """Whether operands may wait in an expression: no empty one, and numbers checked while the caller can be told."""
+    for x in (a, b):
+        if isinstance(x, Array):
+            if not x.size:
+                return False
+        else:
+            pack_head(WGSL_TYPES[dtype][0], (0, 0, 0, 0), (x, 0, 0, 0))
+    return True
+
+
 class Unary(Elementwise):
     """`Unary(name)(x)`: y = op(x). `out` names the result's dtype where it differs."""
 
@@ -222,6 +233,13 @@ class Unary(Elementwise):
     names = "a"
 
     def __call__(self, x):
+        x.gpu.counters["ops"] += 1
+        if fuse.ENABLED and x.size:
+            return fuse.pend(self, (x,), x.dtype, self.result_dtype(x.dtype))
+        return self.direct(x)
+
+    def direct(self, x):
+        """Compute at once, in a kernel of this op alone."""
         gpu, offset = x.gpu, x.offset
         aligned = not offset & 3
         key = (x.shape, x.strides, x.dtype, aligned, gpu)
@@ -248,6 +266,15 @@ class Binary(Elementwise):
     names = "ab"
 
     def __call__(self, a, b):
+        first = a if isinstance(a, Array) else b
+        dtype = first.dtype
+        first.gpu.counters["ops"] += 1
+        if fuse.ENABLED and worth_waiting(a, b, dtype):
+            return fuse.pend(self, (a, b), dtype, self.result_dtype(dtype))
+        return self.direct(a, b)
+
+    def direct(self, a, b):
+        """Compute at once, in a kernel of this op alone."""
         if not isinstance(a, Array) or not isinstance(b, Array):
             return self.with_scalar(a, b)
         gpu, offset = a.gpu, a.offset | b.offset
@@ -287,6 +314,16 @@ class Ternary(Elementwise):
     names = "abc"
 
     def __call__(self, cond, a, b, dtype=None):
+        for value in (b, a):
+            if isinstance(value, Array):
+                dtype = value.dtype
+        cond.gpu.counters["ops"] += 1
+        if fuse.ENABLED and dtype is not None and worth_waiting(cond, a, dtype) and worth_waiting(cond, b, dtype):
+            return fuse.pend(self, (cond, a, b), dtype, dtype)
+        return self.direct(cond, a, b, dtype)
+
+    def direct(self, cond, a, b, dtype=None):
+        """Compute at once, in a kernel of this op alone."""
         operands = (cond, a, b)
         for value in (b, a):
             if isinstance(value, Array):
@@ -322,3 +359,6 @@ class Copy(Unary):
 
     def __init__(self):
         super().__init__("copy")
+
+
+from . import fuse  # noqa: E402  (fuse calls the launchers above, and they call it)

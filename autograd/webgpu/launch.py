@@ -10,9 +10,11 @@ from .movement import Arange, Cat, Pad, copy_into, full
 from .optim import Adam, Sgd
 from .reduce import Reduce
 from .softmax import Softmax, SoftmaxBackward
+from .window import AddWindows, MaxPool, Windows
 
 __all__ = [
     "Adam",
+    "AddWindows",
     "Arange",
     "Binary",
     "Cast",
@@ -22,6 +24,7 @@ __all__ = [
     "IndexAdd",
     "IndexSelect",
     "Matmul",
+    "MaxPool",
     "Pad",
     "PutAdd",
     "Reduce",
@@ -32,6 +35,7 @@ __all__ = [
     "Take",
     "Ternary",
     "Unary",
+    "Windows",
     "copy_into",
     "full",
     "index_bounds",

@@ -17,7 +17,8 @@ from .elementwise import (
     pack_tail,
     scalar_word,
 )
-from .layout import Plans, broadcast_strides, coalesce, workgroups
+from . import fuse
+from .layout import Plans, broadcast_strides, coalesce, element_count, workgroups
 from .shaders import WGSL_TYPES
 
 copy = Copy()
@@ -45,7 +46,16 @@ def word_of(value, dtype):
 
 
 def full(shape, value, dtype, gpu):
-    """An Array of this shape with every element equal to `value`."""
+    """An Array of this shape with every element equal to `value`; it may wait as a constant."""
+    shape, dtype = tuple(shape), np.dtype(dtype)
+    if fuse.ENABLED and dtype in WGSL_TYPES and element_count(shape):
+        word_of(value, dtype)  # refuses what does not fit
+        return fuse.constant(shape, value, dtype, gpu)
+    return fill(shape, value, dtype, gpu)
+
+
+def fill(shape, value, dtype, gpu):
+    """An Array of this shape with every element equal to `value`, written now."""
     y = gpu.empty(shape, dtype)
     if y.size:
         words = -(-y.size * WGSL_BYTES[y.dtype] // 4)
@@ -79,6 +89,7 @@ def copy_into(dst, src):
     scalar = not isinstance(src, Array)
     if not scalar and src.storage is dst.storage:
         src = copy(src)
+    gpu.settle(dst.storage)
     dst.storage.bounds = None
     offset = 0 if scalar else src.offset
     even = not (offset | dst.offset | dst.size) & 3

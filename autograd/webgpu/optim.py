@@ -17,6 +17,8 @@ def dense(name, written, grad, params):
 
     `params(n, offsets)` packs the parameters; both count vec4s where four fit.
     """
+    for a in written:
+        a.gpu.settle(a.storage)
     work = [a if a.is_contiguous() else copy(a) for a in written]
     grad = grad if grad.is_contiguous() else copy(grad)
     p, gpu = work[0], grad.gpu

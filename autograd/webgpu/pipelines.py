@@ -4,6 +4,7 @@ import wgpu
 
 from .shaders import SLOT_BYTES, Source, access
 
+MAX_KERNELS = 2048
 BINDING_TYPES = {"u": "uniform", "r": "read-only-storage", "w": "storage"}
 
 
@@ -60,6 +61,15 @@ class Pipelines:
         kernel = self.kernels.get(key)
         if kernel is None:
             kernel = self.kernels[key] = self._compile(Source(name, libs, extra))
+        return kernel
+
+    def fused(self, key, make_source):
+        """The kernel of a fused expression; the oldest is dropped when there are very many."""
+        kernel = self.kernels.get(key)
+        if kernel is None:
+            if len(self.kernels) >= MAX_KERNELS:
+                del self.kernels[next(iter(self.kernels))]
+            kernel = self.kernels[key] = self._compile(make_source())
         return kernel
 
     def _compile(self, source):

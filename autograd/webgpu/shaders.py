@@ -56,6 +56,13 @@ class Source:
             self.parts.append((f"declarations for {name}.wgsl", extra))
         self.parts += [(f"lib/{lib}.wgsl", read(f"lib/{lib}")) for lib in libs]
 
+    @classmethod
+    def of_text(cls, name, text):
+        """A module that begins with generated text instead of a file."""
+        source = cls.__new__(cls)
+        source.name, source.parts = name, [(name, text)]
+        return source
+
     def text(self):
         """What the compiler gets."""
         body = "".join(text if text.endswith("\n") else text + "\n" for _, text in self.parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .buffers import Array
+from .fuse import constant
 from .launch import Copy
 
 _copy = Copy()
@@ -20,6 +21,13 @@ def expand(x: Array, shape: tuple[int, ...]) -> Array:
     pad = len(shape) - len(x.shape)
     strides = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)]
     return x.view(shape, (0,) * pad + tuple(strides), x.offset)
+
+
+def spread(x: Array, shape: tuple[int, ...]) -> Array:
+    """x of one element seen in `shape`, for reading only: a constant stays one and costs no memory."""
+    if x.pending is not None and x.pending.launcher is None:
+        return constant(shape, x.pending.args[0], x.dtype, x.gpu)
+    return x.view(shape, (0,) * len(shape), x.offset)
 
 
 def slice_(x: Array, index: tuple[Any, ...]) -> Array:

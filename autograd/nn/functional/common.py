@@ -1,6 +1,9 @@
-"""What the losses share."""
+"""What several families share: reductions of losses, checks, sizes given once for all dimensions."""
 
 from __future__ import annotations
+
+import operator
+from typing import Any
 
 from ...tensor import Tensor
 
@@ -12,12 +15,34 @@ def check_reduction(reduction: str, op: str) -> None:
 
 
 def reduced(loss: Tensor, reduction: str) -> Tensor:
+    """The loss itself, its mean or its sum."""
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
 
 
 def same_shape(input: Tensor, target: Tensor, op: str) -> None:
+    """ValueError for unequal shapes: a loss of tensors that broadcast is nearly always a mistake."""
     if input.shape != target.shape:
         raise ValueError(
             f"[{op}] input and target must have one shape (they are not broadcast); got {input.shape} and {target.shape}. "
             "reshape or expand one of them"
         )
+
+
+def spread(value: Any, n: int, name: str, op: str) -> tuple[int, ...]:
+    """A whole number for all of n dimensions, or one for each, as a tuple."""
+    try:
+        values = (operator.index(value),) * n if hasattr(value, "__index__") else tuple(operator.index(v) for v in value)
+    except TypeError:
+        raise TypeError(f"[{op}] {name} is a whole number or one for each dimension; got {value!r}") from None
+    if len(values) == 1:
+        values *= n
+    if len(values) != n:
+        raise ValueError(f"[{op}] {name} is a whole number or {n} of them; got {value!r}")
+    return values
+
+
+def no_legacy(op: str, **options: Any) -> None:
+    """TypeError for PyTorch's deprecated size_average and reduce."""
+    for name, value in options.items():
+        if value is not None:
+            raise TypeError(f"[{op}] {name} is gone in favour of reduction; got {name}={value!r}")

@@ -1,0 +1,193 @@
+"""Elementwise ops wait here, as expressions, and become one kernel when a value is needed.
+
+An op on the GPU returns an Array whose `pending` says how to compute it. Whoever asks for its
+`storage` (a matmul, a reduction, a download) has it computed, together with every other waiting
+value of the same shape that somebody still holds, as outputs of one kernel. A write in place
+first computes what still has to read the old values, so order is that of the program.
+AUTOGRAD_FUSE=0 computes every op at once.
+"""
+
+import os
+from weakref import ref
+
+from .buffers import Array
+from .fused_kernel import MAX_WORDS, Expression
+from .layout import broadcast_shapes, contiguous_strides, element_count
+
+ENABLED = os.environ.get("AUTOGRAD_FUSE", "1") not in ("", "0")
+MAX_OPS = 24      # of one value's expression: past it the operands are computed first
+MAX_KERNEL_OPS = 64
+MAX_BUFFERS = 8   # what WebGPU lets one kernel bind
+MAX_READS = 6
+MAX_WAITING = 64
+
+
+class Pending:
+    """A value that has not been computed: `launcher` of `args`, or a constant.
+
+    args: Pendings of the same shape, constants, Arrays, and numbers as the kernel holds them.
+    ops, reads: how many ops and (at most) buffers the whole expression has. storage: once
+    computed. owner: a weak reference to the Array that stands for it.
+    """
+
+    __slots__ = ("launcher", "args", "shape", "dtype", "main", "gpu", "ops", "reads")
+    __slots__ += ("storage", "owner")
+
+    def __init__(self, launcher, args, shape, dtype, main, gpu, ops, reads):
+        self.launcher, self.args = launcher, args
+        self.shape, self.dtype, self.main, self.gpu = shape, dtype, main, gpu
+        self.ops, self.reads = ops, reads
+        self.storage = None
+
+    def array(self):
+        """The Array that stands for this value; only when computed."""
+        size = element_count(self.shape)
+        strides = contiguous_strides(self.shape)
+        return Array(self.storage, self.shape, strides, 0, self.dtype, self.gpu, size)
+
+
+def constant(shape, value, dtype, gpu):
+    """An Array with one value everywhere, which costs nothing until it is needed."""
+    return stand_for(Pending(None, (value,), shape, dtype, dtype, gpu, 0, 0))
+
+
+def stand_for(p):
+    """The lazy Array of a pending value."""
+    array = Array(None, p.shape, contiguous_strides(p.shape), 0, p.dtype, p.gpu, element_count(p.shape))
+    array.pending = p
+    p.owner = ref(array)
+    return array
+
+
+def pend(launcher, operands, main, dtype):
+    """The lazy Array of launcher(*operands); `main` is the dtype the op computes in."""
+    shape = gpu = None
+    for x in operands:
+        if isinstance(x, Array):
+            gpu = x.gpu
+            shape = x.shape if shape is None or shape == x.shape else broadcast_shapes(shape, x.shape)
+    ops, reads, args = 1, 0, []
+    for x in operands:
+        p = x.pending if isinstance(x, Array) else None
+        if p is None or (p.launcher is not None and p.shape != shape):
+            if isinstance(x, Array):
+                x.storage  # noqa: B018  (of another shape: computed on its own)
+                reads += 1
+            args.append(x)
+        else:
+            args.append(p)
+            ops, reads = ops + p.ops, reads + p.reads
+    if ops > MAX_OPS or (reads > MAX_READS and len(leaves_of(args)) > MAX_READS):
+        for i, x in enumerate(operands):
+            if isinstance(args[i], Pending) and args[i].launcher is not None:
+                x.storage  # noqa: B018
+                args[i] = x
+        ops, reads = 1, sum(isinstance(x, Array) for x in operands)
+    array = stand_for(Pending(launcher, tuple(args), shape, dtype, main, gpu, ops, reads))
+    with gpu.queue.lock:
+        gpu.waiting.append(array.pending.owner)
+        if len(gpu.waiting) > MAX_WAITING:
+            thin_out(gpu)
+    return array
+
+
+def thin_out(gpu):
+    """Forget values that nobody wants any more; when all are wanted, compute the oldest."""
+    gpu.waiting = [r for r in gpu.waiting if is_waiting(r())]
+    oldest = gpu.waiting[0]() if len(gpu.waiting) > MAX_WAITING else None
+    if is_waiting(oldest):
+        compute(oldest.pending)
+
+
+def is_waiting(array):
+    """Whether this Array (or None) still has to be computed."""
+    return array is not None and array.pending is not None
+
+
+def leaves_of(args):
+    """The distinct Arrays that an expression reads, computed operands among them."""
+    found, seen, stack = {}, set(), list(args)
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Array):
+            found[id(x)] = x
+        elif isinstance(x, Pending) and id(x) not in seen:
+            seen.add(id(x))
+            if x.storage is not None:
+                found[id(x)] = x
+            else:
+                stack.extend(x.args)
+    return found
+
+
+def settle(gpu, storage):
+    """Compute every waiting value that reads this storage: it is about to be overwritten."""
+    with gpu.queue.lock:
+        for reference in list(gpu.waiting):
+            array = reference()
+            if not is_waiting(array):
+                continue
+            if any(x._storage is storage if isinstance(x, Array) else x.storage is storage
+                   for x in leaves_of(array.pending.args).values()):  # fmt: skip
+                compute(array.pending)
+
+
+def compute(root):
+    """Give `root` its storage, and with it every waiting value that fits into the same kernel."""
+    gpu = root.gpu
+    with gpu.queue.lock:
+        if root.storage is not None:
+            return
+        if root.launcher is None:
+            finish(root, gpu.fill(root.shape, root.args[0], root.dtype)._storage)
+            return
+        group = chosen(root)
+        expression = Expression(group)
+        if (len(expression.nodes) == 1 and expression.leaves) or expression.words > MAX_WORDS:
+            for p in expression.nodes:
+                finish(p, p.launcher.direct(*operands_of(p))._storage)
+        else:
+            for p, storage in zip(group, expression.run(gpu), strict=True):
+                finish(p, storage)
+        gpu.waiting = [r for r in gpu.waiting if is_waiting(r())]
+
+
+def compute_all(gpu):
+    """Compute every waiting value that somebody holds."""
+    with gpu.queue.lock:
+        for reference in list(gpu.waiting):
+            array = reference()
+            if is_waiting(array):
+                compute(array.pending)
+
+
+def chosen(root):
+    """The root, and the waiting values of its shape that one kernel can also write."""
+    group, leaves, ops = [root], leaves_of(root.args), root.ops
+    for reference in root.gpu.waiting:
+        array = reference()
+        p = array.pending if array is not None else None
+        if p is None or p is root or p.shape != root.shape or p.launcher is None:
+            continue
+        more = {**leaves, **leaves_of(p.args)}
+        if len(more) + len(group) + 1 <= MAX_BUFFERS and ops + p.ops <= MAX_KERNEL_OPS:
+            group.append(p)
+            leaves, ops = more, ops + p.ops
+    return group
+
+
+def operands_of(p):
+    """What a launcher takes for the arguments of a pending value: Arrays and numbers, one Array at least."""
+    args = [x.array() if isinstance(x, Pending) and x.launcher is not None else x for x in p.args]
+    if not any(isinstance(x, Array) for x in args):
+        first = next(i for i, x in enumerate(args) if isinstance(x, Pending))
+        args[first] = p.gpu.fill(p.shape, args[first].args[0], args[first].dtype)
+    return [x.args[0] if isinstance(x, Pending) else x for x in args]
+
+
+def finish(p, storage):
+    """Record that p is computed: its Array has memory now, and what it was made of may go."""
+    p.storage, p.args = storage, ()
+    array = p.owner()
+    if array is not None:
+        array._storage, array.pending = storage, None

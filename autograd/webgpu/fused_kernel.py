@@ -1,0 +1,254 @@
+"""The text of a kernel for an expression: each op's own `fn op`, called one after the other."""
+
+import re
+from functools import lru_cache
+from struct import Struct
+
+import numpy as np
+
+from .buffers import Array, Storage
+from .elementwise import BOOL, TYPE_LIBS, WORKGROUP, Plan, readings, scalar_word
+from .layout import broadcast_strides, coalesce, contiguous_strides, element_count, pack_words, workgroups
+from .shaders import WGSL_TYPES, Source, read
+
+MAX_WORDS = 64  # of a parameter slot
+LANES = "xyzw"
+FORMATS = {"f32": "f", "i32": "i", "u32": "I"}
+UINT8, HALF = np.dtype(np.uint8), np.dtype(np.float16)
+
+
+class Expression:
+    """A group of pending values as a list of ops in order, with what they read.
+
+    nodes: the pending values, operands first; leaves: the Arrays read; numbers: (value, type).
+    """
+
+    def __init__(self, group):
+        self.group, self.shape = group, group[0].shape
+        self.nodes, self.leaves, self.numbers = [], [], []
+        self.place, self.leaf_place = {}, {}
+        for root in group:
+            self.visit(root)
+        self.words = len(self.numbers) + len(self.leaves) * (1 + len(self.shape)) + 1 + len(self.shape)
+
+    def visit(self, root):
+        """Enter root after all that it is computed from; without recursion."""
+        stack = [(root, False)]
+        while stack:
+            p, ready = stack.pop()
+            if id(p) in self.place:
+                continue
+            if not ready:
+                stack.append((p, True))
+                inner = [x for x in p.args if not isinstance(x, Array) and hasattr(x, "launcher")]
+                stack.extend((x, False) for x in inner if x.storage is None and x.launcher is not None)
+                continue
+            self.place[id(p)] = len(self.nodes), tuple([self.code(x, p) for x in p.args])
+            self.nodes.append(p)
+
+    def code(self, x, user):
+        """What stands for an argument: ("v", op), ("x", leaf) or ("k", number)."""
+        if isinstance(x, Array):
+            return "x", self.leaf(x)
+        if not hasattr(x, "launcher"):
+            return "k", self.number(x, user.main)
+        if x.launcher is None:
+            return "k", self.number(x.args[0], x.dtype)
+        if x.storage is not None:
+            return "x", self.leaf(x.array())
+        return "v", self.place[id(x)][0]
+
+    def leaf(self, array):
+        """The number of a leaf; one view of one storage is one leaf."""
+        key = (array._storage.id, array.offset, array.shape, array.strides, array.dtype)
+        if key not in self.leaf_place:
+            self.leaf_place[key] = len(self.leaves)
+            self.leaves.append(array)
+        return self.leaf_place[key]
+
+    def number(self, value, dtype):
+        """The number of a scalar operand."""
+        kind = WGSL_TYPES[dtype][0]
+        self.numbers.append((scalar_word(value, kind), kind))
+        return len(self.numbers) - 1
+
+    def run(self, gpu):
+        """Queue the kernel; the storages of the group, in order."""
+        leaves = self.leaves
+        aligned = not any([a.offset & 3 for a in leaves])
+        ops = tuple([(p.launcher, p.main, p.dtype, self.place[id(p)][1]) for p in self.nodes])
+        outputs = tuple([self.place[id(p)][0] for p in self.group])
+        views = tuple([(a.shape, a.strides, a.dtype) for a in leaves])
+        key = (ops, outputs, views, self.shape, aligned)
+        plan = gpu.fused.get(key) or gpu.fused.keep(key, self.plan(gpu, ops, outputs, aligned))
+        storages = [a._storage for a in leaves]
+        made = [Storage(gpu.take(nbytes), gpu.give) for nbytes in plan.nbytes]
+        storages += made
+        head = plan.head.pack(*[v for v, _ in self.numbers], *[a.offset for a in leaves])
+        bind = (plan.layout, *[s.id for s in storages])
+        gpu.record(plan.kernel, bind, storages, head + plan.tail, plan.x, plan.y)
+        return made
+
+    def plan(self, gpu, ops, outputs, aligned):
+        """The kernel, and the parts of the parameter slot that do not change."""
+        plan = Plan()
+        walks = [broadcast_strides(a.shape, a.strides, self.shape) for a in self.leaves]
+        sizes, *walks = coalesce(self.shape, *walks) if walks else ([element_count(self.shape)],)
+        how = readings(sizes, walks, aligned)
+        text = KernelText(self, ops, outputs, sizes, walks, how)
+        plan.kernel = gpu.pipelines.fused(text.key(), text.source)
+        plan.layout = plan.kernel.layout.id
+        size = element_count(self.shape)
+        plan.nbytes = [size * (2 if WGSL_TYPES[p.dtype][1] == "f16" else 4) for p in self.group]
+        plan.x, plan.y = workgroups(-(-size // (WORKGROUP * (4 if how else 1))))
+        plan.head = Struct("<" + "".join(FORMATS[k] for _, k in self.numbers) + f"{len(self.leaves)}I")
+        words = [size, *sizes, *(stride & 0xFFFFFFFF for walk in walks for stride in walk)]
+        plan.tail = pack_words(words).ljust(4 * MAX_WORDS - plan.head.size, b"\0")
+        return plan
+
+
+class KernelText:
+    """Writes the WGSL of an expression for a rank and a way of reading each leaf."""
+
+    def __init__(self, expression, ops, outputs, sizes, walks, how):
+        self.ops, self.outputs = ops, outputs
+        self.rank, self.wide = len(sizes), how is not None
+        # A leaf that is walked as the output is needs no coordinates.
+        dense = contiguous_strides(tuple(sizes))
+        self.how = [
+            ("dense" if tuple(walk) == dense or not walk else "strided", reading)
+            for walk, reading in zip(walks, how or ["one"] * len(walks), strict=True)
+        ]
+        self.leaf_types = [WGSL_TYPES[a.dtype] for a in expression.leaves]
+        self.numbers = [kind for _, kind in expression.numbers]
+
+    def key(self):
+        """What two equal texts have in common."""
+        ops = tuple((launcher.name, launcher.out, str(main), str(out), args) for launcher, main, out, args in self.ops)
+        return ops, self.outputs, self.rank, self.wide, tuple(self.how), tuple(self.leaf_types), tuple(self.numbers)
+
+    def source(self):
+        """All parts of the module: its main first, then each op's file, then what they share."""
+        kinds = [WGSL_TYPES[main][0] for _, main, _, _ in self.ops]
+        source = Source.of_text("fused", self.declarations() + self.compute(kinds) + self.main())
+        files = {}
+        for (launcher, main, out, _), kind in zip(self.ops, kinds, strict=True):
+            result = "bool" if launcher.out == "bool" else WGSL_TYPES[out][0]
+            files[f"{launcher.name}_{kind}_{result}"] = (launcher.name, kind, result)
+        for suffix, (name, kind, result) in files.items():
+            source.parts.append((f"{name}.wgsl", specialised(read(name), kind, result, suffix)))
+        used = sorted(set(kinds))
+        libs = {"math"} if "f32" in used else set()
+        source.parts += [(f"lib/{lib}.wgsl", read(f"lib/{lib}")) for lib in libs]
+        source.parts += [(f"lib/{kind}.wgsl", shared(kind)) for kind in used]
+        return source
+
+    def word(self, k):
+        """Word number k of the parameter slot."""
+        return f"p.w[{k // 4}].{LANES[k % 4]}"
+
+    def declarations(self):
+        lines = ["struct Params { w: array<vec4<u32>, 16> }", "@group(0) @binding(0) var<uniform> p: Params;"]
+        for i, ((_, element), (_, reading)) in enumerate(zip(self.leaf_types, self.how, strict=True)):
+            memory = f"vec4<{element}>" if reading == "row" else element
+            lines.append(f"@group(0) @binding({i + 1}) var<storage, read> x{i}: array<{memory}>;")
+        for j, node in enumerate(self.outputs):
+            element = WGSL_TYPES[self.ops[node][2]][1]
+            memory = f"vec4<{element}>" if self.wide else element
+            binding = len(self.leaf_types) + 1 + j
+            lines.append(f"@group(0) @binding({binding}) var<storage, read_write> y{j}: array<{memory}>;")
+        fields = ", ".join(f"y{j}: {WGSL_TYPES[self.ops[node][2]][0]}" for j, node in enumerate(self.outputs))
+        return "\n".join([*lines, f"struct Out {{ {fields} }}", ""])
+
+    def compute(self, kinds):
+        """The function of one element of each leaf."""
+        names = {"v": "v", "x": "a"}
+        given = ", ".join(f"a{i}: {kind}" for i, (kind, _) in enumerate(self.leaf_types))
+        lines = [f"fn compute({given}) -> Out {{"]
+        for i, ((launcher, _, out, args), kind) in enumerate(zip(self.ops, kinds, strict=True)):
+            result = "bool" if launcher.out == "bool" else WGSL_TYPES[out][0]
+            values = ", ".join(
+                f"bitcast<{self.numbers[n]}>({self.word(n)})" if code == "k" else f"{names[code]}{n}" for code, n in args
+            )
+            lines.append(f"  let v{i} = {rounded(f'op_{launcher.name}_{kind}_{result}({values})', out, result)};")
+        lines += [f"  return Out({', '.join(f'v{node}' for node in self.outputs)});", "}", ""]
+        return "\n".join(lines)
+
+    def main(self):
+        """Find the elements, compute, store: one or four an invocation."""
+        first, step = len(self.numbers) + len(self.how), "4u * " if self.wide else ""
+        lines = [
+            f"@compute @workgroup_size({WORKGROUP})",
+            "fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w: vec3<u32>) {",
+            f"  let i = g.x + g.y * w.x * {WORKGROUP}u;",
+            f"  if ({step}i >= {self.word(first)}) {{ return; }}",
+        ]
+        lines += self.coordinates(first + 1, f"{step}i") if any(h == "strided" for h, _ in self.how) else []
+        for n, ((walk, reading), (kind, _)) in enumerate(zip(self.how, self.leaf_types, strict=True)):
+            at = f"{self.word(len(self.numbers) + n)} + " + (f"{step}i" if walk == "dense" else self.distance(first, n))
+            one = {"row": f"vec4<{kind}>(x{n}[({at}) / 4u])", "splat": f"vec4<{kind}>({kind}(x{n}[{at}]))"}
+            lines.append(f"  let r{n} = {one.get(reading, f'{kind}(x{n}[{at}])')};")
+        lanes = LANES if self.wide else [""]
+        for lane in lanes:
+            values = ", ".join(f"r{n}.{lane}" if lane else f"r{n}" for n in range(len(self.how)))
+            lines.append(f"  let o{lane} = compute({values});")
+        for j, node in enumerate(self.outputs):
+            element = WGSL_TYPES[self.ops[node][2]][1]
+            parts = ", ".join(f"{element}(o{lane}.y{j})" for lane in lanes)
+            lines.append(f"  y{j}[i] = {f'vec4<{element}>({parts})' if self.wide else parts};")
+        return "\n".join([*lines, "}", ""])
+
+    def coordinates(self, first, index):
+        """Statements that take the flat index apart: c0 … of the output."""
+        lines = [f"  var rest = {index};"]
+        for d in range(self.rank - 1, 0, -1):
+            size = self.word(first + d)
+            lines.append(f"  let c{d} = rest % {size}; rest = rest / {size};")
+        return [*lines, "  let c0 = rest;"]
+
+    def distance(self, first, leaf):
+        """How far from a leaf's first element the coordinates lie."""
+        strides = first + 1 + self.rank + leaf * self.rank
+        return " + ".join(f"c{d} * {self.word(strides + d)}" for d in range(self.rank))
+
+
+def rounded(value, dtype, result):
+    """A call's value as memory would give it back, so that fused and unfused agree."""
+    if result == "bool":
+        return f"u32({value})"
+    if dtype == UINT8:
+        return f"({value}) & 255u"
+    if dtype == HALF:
+        return f"f32(f16({value}))"
+    return f"u32({value})" if dtype == BOOL and result != "u32" else value
+
+
+@lru_cache(maxsize=8)
+def shared(kind):
+    """lib/<kind>.wgsl for modules of several types: its names carry the type, except f32's."""
+    text = read(f"lib/{kind}")
+    return typed(text, kind, defined(text) if kind != "f32" else (), kind)
+
+
+@lru_cache(maxsize=512)
+def specialised(text, kind, result, suffix):
+    """An op's file for one type: `op` becomes op_<suffix>, and T and R what they stand for."""
+    text = typed(text, kind, defined(text), suffix)
+    if kind != "f32":
+        text = typed(text, kind, defined(read(f"lib/{kind}")), kind)
+    return re.sub(r"\bR\b", result, text)
+
+
+def defined(text):
+    """The names of the functions that a file defines."""
+    return tuple(re.findall(r"\bfn (\w+)\(", text))
+
+
+def typed(text, kind, names, suffix):
+    """`text` with T replaced and each of `names` given a suffix."""
+    for name in names:
+        text = re.sub(rf"\b{name}\b(?=\()", f"{name}_{suffix}", text)
+    return re.sub(r"\bT\b", kind, text)
+
+
+assert set(TYPE_LIBS) == set(FORMATS)
