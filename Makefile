@@ -25,7 +25,7 @@ lint: $(VENV)/has-dev  ## check style and types
 	$(PY) -m mypy
 
 ops: $(VENV)/has-examples  ## print every op: its kernels and its gradients on each device
-	$(PY) -m autograd.op
+	$(PY) -c 'import autograd; print(autograd.op.coverage())'
 
 # Some machines set these two for older BLAS builds; they slow a current NumPy down.
 bench: $(VENV)/has-bench  ## measure, beside PyTorch [DEVICE=wgpu]

@@ -7,8 +7,7 @@
 tensor([2., 4.])
 """
 
-from . import ops  # noqa: F401  (registers every op and gives Tensor its methods)
-from . import autograd, nn, op, optim
+from . import autograd, linalg, nn, op, ops, optim, special  # noqa: F401  (ops registers every op and gives Tensor its methods)
 from . import webgpu as wgpu
 from .checkpoint import load, save
 from .create import (
@@ -41,9 +40,9 @@ from .dtypes import (
     set_default_dtype,
     uint8,
 )
+from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
 from .listing import tape  # after this ag.tape is the function; `from autograd.tape import …` still finds the module
-from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .random import get_rng_state, manual_seed, rand, rand_like, randint, randn, randn_like, randperm, set_rng_state
 from .tape import backward, grad
 from .tensor import Tensor
@@ -56,10 +55,10 @@ bool = bool_
 
 __all__ = [
     "Tensor", "arange", "as_tensor", "autograd", "backward", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
-    "float16", "float32", "float64", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype", "get_rng_state",
-    "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linspace", "load", "long", "manual_seed",
-    "nn", "no_grad", "ones", "ones_like", "optim", "promote_types", "rand", "rand_like", "randint", "randn", "randn_like", "randperm",
-    "result_type", "save", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_rng_state", "tape", "tensor", "uint8",
-    "wgpu", "zeros", "zeros_like",
+    "float16", "float32", "float64", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype",
+    "get_rng_state", "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linalg", "linspace",
+    "load", "long", "manual_seed", "nn", "no_grad", "ones", "ones_like", "optim", "promote_types", "rand", "rand_like",
+    "randint", "randn", "randn_like", "randperm", "result_type", "save", "set_default_device", "set_default_dtype",
+    "set_grad_enabled", "set_rng_state", "special", "tape", "tensor", "uint8", "wgpu", "zeros", "zeros_like",
     *op.PUBLIC,
 ]  # fmt: skip

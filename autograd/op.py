@@ -1,7 +1,4 @@
-"""What an operation is, and the one way to run it: choose the device, compute, record.
-
-`python -m autograd.op` prints every op with its kernels and gradients (`make ops`).
-"""
+"""What an operation is, and the one way to run it: choose the device, compute, record."""
 
 from __future__ import annotations
 
@@ -104,7 +101,8 @@ def apply(op: type[Op], *inputs: Any, **attrs: Any) -> Any:
 
 def _apply_many(op: type[Op], inputs: tuple, attrs: dict) -> Any:
     arrays: list = []
-    first = gpu = None
+    first: Any = None
+    gpu = None
     tracked = False
     for x in inputs:
         if not isinstance(x, Tensor):
@@ -132,7 +130,9 @@ def _apply_many(op: type[Op], inputs: tuple, attrs: dict) -> Any:
 
 def _launch(op: type[Op], arrays: list, attrs: dict) -> Any:
     if op.wgpu is None:
-        raise NotImplementedError(f'[{op.name}] has no WGSL kernel; move its inputs with .to("cpu"). `make ops` lists what is there')
+        raise NotImplementedError(
+            f'[{op.name}] has no WGSL kernel; move its inputs with .to("cpu"). `make ops` lists what is there'
+        )
     return op.wgpu(*arrays, **attrs)
 
 
@@ -217,7 +217,8 @@ def binary(op: type[Op], check: Callable | None = None) -> Callable:
             if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
                 return _general(op, a, b, check, strict)
             x, y = a.data, b.data
-            if not (x.__class__ is ndarray and y.__class__ is ndarray and x.dtype is y.dtype and (check is None or x.dtype.kind == "f")):
+            both = x.__class__ is ndarray and y.__class__ is ndarray
+            if not (both and x.dtype is y.dtype and (check is None or x.dtype.kind == "f")):
                 return _general(op, a, b, check, strict)
             try:
                 out = wrap(state.run(compute_numpy, x, y))
@@ -279,7 +280,7 @@ def _named(function: Callable, op: type[Op]) -> Callable:
 
 
 def coverage() -> str:
-    """The registry as a table: op, kinds of kernel, kinds of gradient."""
+    """The registry as a table (`make ops`): op, kinds of kernel, kinds of gradient."""
     rows = [("op", "cpu", "wgpu", "gradient")]
     for name, op in sorted(REGISTRY.items()):
         gpu = "kernel" if op.wgpu else f"host: {HOST_OPS[name]}" if name in HOST_OPS else "missing"
@@ -291,9 +292,3 @@ def coverage() -> str:
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     missing = sum(r[2] == "missing" for r in rows)
     return "\n".join([*lines, f"{len(REGISTRY)} primitives, {len(PUBLIC)} public functions, {missing} without a kernel"])
-
-
-if __name__ == "__main__":
-    import autograd
-
-    print(autograd.op.coverage())

@@ -40,7 +40,7 @@ def _values(array: np.ndarray, indent: int) -> str:
     shown = array.astype(np.float32) if array.dtype == np.float16 else array
     text = np.array2string(
         shown, separator=", ", prefix=" " * indent, threshold=THRESHOLD, edgeitems=EDGE, max_line_width=WIDTH,
-        formatter=_formatter(shown),
+        formatter=_formatter(shown),  # type: ignore[arg-type]
     )  # fmt: skip
     return text
 
@@ -59,7 +59,7 @@ def _formatter(array: np.ndarray) -> dict:
         style = "{:.4e}" if nonzero.size and nonzero.max() >= 1e8 else "{:.0f}."
     else:
         low, high = nonzero.min(), nonzero.max()
-        style = "{:.4e}" if high >= 1e8 or low < 1e-4 or high / low > 1000 and high >= 1e5 else "{:.4f}"
+        style = "{:.4e}" if high >= 1e8 or low < 1e-4 or (high / low > 1000 and high >= 1e5) else "{:.4f}"
 
     def one(v: float) -> str:
         return style.format(v) if np.isfinite(v) else str(float(v))

@@ -67,7 +67,7 @@ class Node:
         saved = self.saved
         if saved is FREED:
             raise self._freed()
-        for x, v in zip(saved, self.versions):  # noqa: B905  (strict= would cost as much as the check)
+        for x, v in zip(saved, self.versions):  # strict= would cost as much as the check
             if v is not None and x.version[0] != v:
                 raise self._overwritten(x.shape, x.version[0], v)
         return saved

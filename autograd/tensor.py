@@ -12,8 +12,8 @@ from numpy import ndarray
 
 from . import dtypes
 from .device import CPU, Device
-from .hooks import Keep, RemovableHandle
 from .grad_mode import state
+from .hooks import Keep, RemovableHandle
 from .tape import Node, backward, make_pick
 
 
@@ -47,8 +47,16 @@ class Tensor:
     if TYPE_CHECKING:  # the operators, attached by ops/
 
         def __getattr__(self, name: str) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __neg__(self) -> Tensor: ...
         def __add__(self, other: Any) -> Tensor: ...
-        def __mul__(self, other: Any) -> Tensor: ...
+
+        __abs__ = __invert__ = __neg__
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __add__
+        __matmul__ = __mod__ = __floordiv__ = __and__ = __or__ = __xor__ = __getitem__ = __add__
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError("make tensors with ag.tensor(data), ag.zeros(shape), …; Tensor() takes nothing")

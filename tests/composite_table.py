@@ -122,6 +122,10 @@ COMPOSITES = {
     ),
     "add_alpha": Row((Case(lambda a, b: ag.add(a, b, alpha=3), each(lambda a, b: a + 3 * b), TWO), Case(lambda a, b: a.sub(b, alpha=2), each(lambda a, b: a - 2 * b), TWO)),
                      dtypes=(*FLOATS, "int64"), linear="jointly", tolerance={"cpu": 1e-6}),
+    "constants": Row(
+        (Case(lambda x: x * ag.full((4,), 2.0, device=x.device).to(x.dtype), lambda x: x * np.full(4, 2.0), (((3, 1),), ((4,),), ((),))),
+         Case(lambda x: x.zeros_like() * x + x.ones_like(), lambda x: np.ones(x.shape), (((3, 4),),))),
+    ),
     "to_integers": Row(
         tuple(Case(lambda x, to=to: x.to(to).to(x.dtype), each(f), domains=((0.0, 9.0),))
               for to, f in ((ag.int64, int), (ag.int32, int), (ag.uint8, int), (ag.bool_, lambda v: v != 0 and type(v)(1)))),

@@ -15,6 +15,7 @@ import numpy as np
 import autograd as ag
 from autograd.op import REGISTRY, apply
 from autograd.ops.views import pad
+from autograd.ops.window import add_windows, max_pool, windows
 
 FLOATS = ("float32", "float64", "float16")
 INTS = ("int64", "int32")
@@ -203,6 +204,29 @@ def gru_backward(dy, y, gates, h0, w):
     return np.concatenate([np.ravel(part) for part in (dg, du, dh)])
 
 
+def diagonal(x, offset):
+    return np.array([x[i, j] for i in range(x.shape[0]) for j in range(x.shape[1]) if j - i == offset])
+
+
+def windows_of(x, starts, kernel, stride, dilation):
+    """[.., H, W] -> [.., *starts, *kernel], one window after the other."""
+    y = np.zeros((*x.shape[:-2], *starts, *kernel), x.dtype)
+    for at in np.ndindex(*starts, *kernel):
+        h, w = (at[k] * stride[k] + at[k + 2] * dilation[k] for k in (0, 1))
+        y[(..., *at)] = x[..., h, w]
+    return y
+
+
+def windows_added(x, sizes, stride, dilation):
+    y = np.zeros((*x.shape[:-4], *sizes), x.dtype)
+    for at in np.ndindex(x.shape[-4:]):
+        h, w = (at[k] * stride[k] + at[k + 2] * dilation[k] for k in (0, 1))
+        y[..., h, w] += x[(..., *at)]
+    return y
+
+
+# count, kernel, stride and dilation of windows over a plane of 5 by 6
+WINDOWS = (((4, 3), (2, 2), (1, 2), (1, 1)), ((3, 4), (2, 2), (1, 1), (2, 2)), ((1, 1), (5, 6), (1, 1), (1, 1)))
 INDEX = np.array([[0, 2, 2], [1, 1, 0]])
 ROWS = np.array([2, 0, 2, 1])
 MASK = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, False]])
@@ -527,5 +551,28 @@ TABLE = {
             ),
         ),
         gradient=False,
+    ),
+    # -- windows --
+    "diagonal": Row(
+        tuple(Case(lambda x, k=k: x.diagonal(k), lambda x, k=k: diagonal(x, k), (((3, 4),), ((4, 2),))) for k in (0, 1, -1)),
+        dtypes=(*FLOATS, "int64"), linear="jointly",
+        errors=((ValueError, "[diagonal] needs two different dimensions", lambda d: ag.ones(2, 2, device=d).diagonal(0, 1, 1)),),
+    ),
+    "unfold": Row(
+        (
+            Case(lambda x: x.unfold(0, 3, 2), lambda x: np.array([x[k : k + 3] for k in range(0, len(x) - 2, 2)]), (((7,),),)),
+            Case(lambda x: x.unfold(1, 2, 1), lambda x: np.array([[row[k : k + 2] for k in range(len(row) - 1)] for row in x]), (((2, 4),),)),
+        ),
+        dtypes=(*FLOATS, "int64"), linear="jointly",
+    ),
+    "windows": Row(
+        tuple(Case(lambda x, w=w: windows(x, *w), lambda x, w=w: windows_of(x, *w), (((5, 6),), ((2, 5, 6),))) for w in WINDOWS), linear="jointly",
+    ),
+    "add_windows": Row(
+        tuple(Case(lambda x, w=w: add_windows(x, (5, 6), *w[2:]), lambda x, w=w: windows_added(x, (5, 6), *w[2:]), (((*w[0], *w[1]),),)) for w in WINDOWS),
+        linear="jointly",
+    ),
+    "max_pool": Row(
+        tuple(Case(lambda x, w=w: max_pool(x, *w)[0], lambda x, w=w: windows_of(x, *w).max((-1, -2)), (((5, 6),), ((2, 5, 6),))) for w in WINDOWS),
     ),
 }

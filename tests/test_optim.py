@@ -199,7 +199,7 @@ def test_one_dispatch_a_parameter(wgpu):
     for optimizer in (optim.AdamW(parameters), optim.Adam(parameters, weight_decay=0.1), optim.SGD(parameters, lr=0.1, momentum=0.9)):
         for _ in range(3):
             for p in parameters:
-                p.grad = ag.ones(3, device=wgpu)
+                p.grad = ag.tensor([1.0, 1.0, 1.0], device=wgpu)  # ones() would wait to be filled until it is needed
             ag.wgpu.synchronize()
             ag.wgpu.reset_stats()
             optimizer.step()

@@ -40,30 +40,6 @@ def silu(x: Tensor) -> Tensor:
     return x * x.sigmoid()
 
 
-def norm(x: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """(sum |x|^p)^(1/p) over `dim`; p may be inf. The gradient at 0 is 0.
-
-    The 2-norm is scaled by the largest element first, so that squares neither overflow nor vanish.
-    """
-    if p == "fro":
-        p = 2
-    a = x.abs()
-    if p == float("inf"):
-        return a.amax(() if dim is None else dim, keepdim)
-    if p == 1:
-        return a.sum(dim, keepdim)
-    if p != 2:
-        return (a**p).sum(dim, keepdim) ** (1 / p)
-    if x.numel() == 0:
-        return (x * x).sum(dim, keepdim)
-    top = a.detach().amax(() if dim is None else dim, keepdim=True)
-    scale = top.masked_fill((top == 0) | isinf(top), 1)
-    total = ((x / scale) ** 2).sum(dim, keepdim=True)
-    zero = total == 0
-    y = total.masked_fill(zero, 1).sqrt().masked_fill(zero, 0) * scale
-    return y if keepdim else y.reshape(x.sum(dim).shape) if dim is not None else y.reshape(())
-
-
 def allclose(a: Tensor, b: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether |a - b| <= atol + rtol * |b| everywhere."""
     close = ((a - b).abs() <= b.abs() * rtol + atol) | (a == b)
@@ -119,7 +95,7 @@ def is_tensor(x: object) -> bool:
     return isinstance(x, Tensor)
 
 
-for _function in (square, exp2, log10, isinf, isfinite, silu, norm, allclose, equal, new_zeros, new_ones, new_full, new_tensor, tril,
-                  triu, create.zeros_like, create.ones_like, create.full_like):  # fmt: skip
+for _function in (square, exp2, log10, isinf, isfinite, silu, allclose, equal, new_zeros, new_ones, new_full, new_tensor,
+                  tril, triu, create.zeros_like, create.ones_like, create.full_like):  # fmt: skip
     public(_function)
 public(is_tensor, method=False)

@@ -13,6 +13,7 @@ from ..op import apply, public
 from ..tensor import Tensor, assign, rewrap
 from .index import IndexAdd, checked_index, take_rows
 from .movement import Slice
+from .scatter import Scatter
 from .select import where
 
 
@@ -175,38 +176,54 @@ def _rows(x: Tensor, advanced: dict[int, Tensor]) -> tuple[Tensor, Tensor, list[
     return moved.reshape(indexed, rest), flat, order
 
 
-def _put(x: Tensor, advanced: dict[int, Tensor], value: Any) -> Tensor:
-    """x with `value` at integer tensors; of repeated positions the last one wins."""
+def _put(x: Tensor, advanced: dict[int, Tensor], value: Any, accumulate: bool = False) -> Tensor:
+    """x with `value` written at, or added to, integer tensors' places; of repeated ones the last wins, or all add up."""
     rows, flat, order = _rows(x, advanced)
-    shape_taken = _take(x.detach(), advanced).shape
     if not isinstance(value, Tensor):
         value = place(np.asarray(value), x.device)
     axes = list(advanced)
+    rest = [x.shape[k] for k in order[len(axes) :]]
+    lead = flat.ndim
+    inside = axes[-1] - axes[0] + 1 == len(axes) and axes[0] > 0  # the result's dimensions stand where the tensors stood
+    at = axes[0] if inside else 0
+    shape_taken = (*rest[:at], *flat.shape, *rest[at:])
     if not shapes.expandable(value.shape, shape_taken):
         raise ValueError(f"[setitem] the value must broadcast to what is written; got {value.shape} for {shape_taken}")
     value = value.to(x.dtype).expand(*shape_taken)
-    if axes[-1] - axes[0] + 1 == len(axes) and axes[0] > 0:
-        lead = flat.ndim
-        value = value.permute(*range(axes[0], axes[0] + lead), *range(axes[0]), *range(axes[0] + lead, value.ndim))
+    if inside:
+        value = value.permute(*range(at, at + lead), *range(at), *range(at + lead, value.ndim))
     value = value.reshape(flat.numel(), rows.shape[1])
-    positions = flat._host().reshape(-1)
-    last, first_seen = np.unique(positions[::-1], return_index=True)
-    keep = place(len(positions) - 1 - first_seen, x.device)
-    where_to = place(last.astype(np.int64), x.device)
-    hit = np.zeros((rows.shape[0], 1), bool)
-    hit[last] = True
-    written = apply(IndexAdd, rows.detach().zeros_like(), where_to, value.index_select(0, keep), axis=0)
-    y = where(place(hit, x.device), written, rows)
+    if not value.numel():
+        return x.clone()
+    if accumulate:
+        y = apply(IndexAdd, rows, flat.reshape(-1), value, axis=0)
+    else:
+        y = apply(Scatter, rows, flat.reshape(-1, 1).expand(*value.shape), value, axis=0)
     y = y.reshape(*(x.shape[k] for k in order))
     return y.permute(*shapes.inverse_permutation(tuple(order)))
 
 
+def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy of x with `values` written at x[indices], or added there; None in indices is a whole dimension."""
+    index = tuple(slice(None) if i is None else i for i in indices)
+    if not isinstance(values, Tensor) or values.dtype is not x.dtype:
+        got = values.dtype if isinstance(values, Tensor) else type(values).__name__
+        raise TypeError(f"[index_put] values must be a tensor of {x.dtype}; got {got}")
+    if not any(isinstance(i, Tensor) for i in index):
+        raise TypeError("[index_put] expects at least one index tensor")
+    _, advanced = _parse(x, tuple(i.reshape(1) if isinstance(i, Tensor) and not i.ndim else i for i in index))
+    return _put(x, advanced, values, accumulate)
+
+
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements of x where mask, a vector; both broadcast together."""
-    shape = shapes.broadcast((x.shape, mask.shape), "masked_select")
+    if not isinstance(mask, Tensor) or mask.dtype is not dtypes.bool_:
+        raise TypeError(f"[masked_select] the mask must be a bool tensor; got {getattr(mask, 'dtype', type(mask).__name__)}")
+    shape = shapes.broadcast((x.shape, mask.shape), "masked_select") or (1,)
     return getitem(x.expand(*shape), mask.expand(*shape))
 
 
+public(index_put)
 public(masked_select)
 Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
 Tensor.__setitem__ = setitem  # type: ignore[attr-defined]

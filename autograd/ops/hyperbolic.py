@@ -76,12 +76,12 @@ def hypot(x: Tensor, other: Tensor) -> Tensor:
 
 def xlogy(x: Any, other: Any) -> Tensor:
     """x * log(other), 0 where x = 0 (unless other is NaN)."""
-    return _times_log(*pair(x, other, "xlogy"), Tensor.log)
+    return _times_log(*pair(x, other, "xlogy"), lambda t: t.log())
 
 
 def xlog1py(x: Any, other: Any) -> Tensor:
     """x * log(1 + other), 0 where x = 0 (unless other is NaN)."""
-    return _times_log(*pair(x, other, "xlog1py"), Tensor.log1p)
+    return _times_log(*pair(x, other, "xlog1py"), lambda t: t.log1p())
 
 
 def _times_log(x: Tensor, other: Tensor, log: Any) -> Tensor:

@@ -147,13 +147,18 @@ def checked_index(index: Any, size: int, op: str, wrap: bool = False) -> Tensor:
     return index + (index < 0).to(index.dtype) * size if low < 0 else index
 
 
-def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
-    """y[i][j] = x[index[i][j]][j] for dim 0, and likewise for others; index has as many dimensions as x."""
-    if not x.ndim:
-        return gather(x.reshape(1), dim, index.reshape(-1)).reshape(index.shape)
+def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """y[i][j] = x[index[i][j]][j] for dim 0, and likewise for others; index has as many dimensions as x.
+
+    sparse_grad: gradients are always dense; accepted for PyTorch's sake.
+    """
     i = shapes.axis_of(dim, x.ndim, "gather")
-    _fits(x, index, i, "gather")
-    return apply(Gather, x, checked_index(index, x.shape[i], "gather"), axis=i)
+    if isinstance(index, Tensor) and not index.numel():
+        return x.reshape(-1)[:0].reshape(index.shape)
+    x = x if x.ndim else x.reshape(1)
+    places = index.reshape(1) if isinstance(index, Tensor) and not index.ndim else index
+    _fits(x, places, i, "gather")
+    return apply(Gather, x, checked_index(places, x.shape[i], "gather"), axis=i).reshape(index.shape)
 
 
 def _fits(x: Tensor, index: Any, axis: int, op: str) -> None:
@@ -165,33 +170,46 @@ def _fits(x: Tensor, index: Any, axis: int, op: str) -> None:
 def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """x with src[i][j] added at [index[i][j]][j] for dim 0; repeated positions add up, in the same order every time."""
     i = shapes.axis_of(dim, x.ndim, "scatter_add")
+    if isinstance(index, Tensor) and not index.numel():
+        return x.clone()
+    shape = x.shape
+    x, index, src = (t.reshape(1) if isinstance(t, Tensor) and not t.ndim else t for t in (x, index, src))
     _fits(x, index, i, "scatter_add")
-    if x.dtype is not src.dtype or any(n > m for n, m in zip(index.shape, src.shape, strict=True)):
+    fits = src.ndim == index.ndim and all(n <= m for n, m in zip(index.shape, src.shape, strict=True))
+    if x.dtype is not src.dtype or not fits:
         raise ValueError(f"[scatter_add] src must cover index and share x's dtype; got {src.shape} {src.dtype} for {index.shape} {x.dtype}")
-    return apply(ScatterAdd, x, checked_index(index, x.shape[i], "scatter_add"), src, axis=i)
+    return apply(ScatterAdd, x, checked_index(index, x.shape[i], "scatter_add"), src, axis=i).reshape(shape)
 
 
 def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of x along `dim` that a vector of integers names."""
     i = shapes.axis_of(dim, x.ndim, "index_select")
-    if isinstance(index, Tensor) and index.ndim > 1:
-        raise ValueError(f"[index_select] the index is a vector; got shape {index.shape}")
+    if isinstance(index, Tensor) and (index.ndim > 1 or (not x.ndim and index.numel() != 1)):
+        raise ValueError(f"[index_select] the index is a vector (of one, for a 0-d tensor); got shape {index.shape}")
     rows = checked_index(index, x.shape[i] if x.ndim else 1, "index_select")
-    return apply(IndexSelect, x.reshape(x.shape or (1,)), rows.reshape(-1), axis=i)
+    y = apply(IndexSelect, x.reshape(x.shape or (1,)), rows.reshape(-1), axis=i)
+    return y if x.ndim else y.reshape(())
 
 
 def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """x with the slices of alpha * source added to those that index names; repeated ones add up."""
     i = shapes.axis_of(dim, x.ndim, "index_add")
-    rows = checked_index(index, x.shape[i], "index_add")
+    if isinstance(index, Tensor) and index.ndim > 1:
+        raise ValueError(f"[index_add] the index is a vector; got shape {index.shape}")
+    shape = x.shape
+    x, source = x.reshape(shape or (1,)), source if shape else source.reshape(source.numel())
+    rows = checked_index(index, x.shape[i], "index_add").reshape(-1)
     wanted = (*x.shape[:i], rows.numel(), *x.shape[i + 1 :])
-    if source.shape != wanted or source.dtype is not x.dtype:
+    if (source.shape or (1,)) != wanted or source.dtype is not x.dtype:
         raise ValueError(f"[index_add] source must be {wanted} {x.dtype}; got {source.shape} {source.dtype}")
-    return apply(IndexAdd, x, rows, source if alpha == 1 else source * alpha, axis=i)
+    source = source.reshape(wanted)
+    return apply(IndexAdd, x, rows, source if alpha == 1 else source * alpha, axis=i).reshape(shape)
 
 
 def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
     """The positions of non-zero elements: an int64 matrix with a row each, or a tuple with a vector a dimension."""
+    if as_tuple and not x.ndim:
+        x = x.reshape(1)
     rows = apply(Nonzero, x.detach())
     return tuple(rows[:, k] for k in range(x.ndim)) if as_tuple else rows
 

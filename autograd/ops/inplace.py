@@ -95,7 +95,7 @@ for _op in (unary.Neg, unary.Abs, unary.Exp, unary.Log, unary.Sqrt, unary.Rsqrt,
 
 for _name, _function in {"add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "div_", "pow": "pow_", "mod": "remainder_",
                          "floordiv": "floor_divide_"}.items():  # fmt: skip
-    setattr(Tensor, f"__i{_name}__", getattr(Tensor, _function))
+    setattr(Tensor, f"__i{_name}__", getattr(Tensor, _function))  # type: ignore[call-overload]
 for _name in ("and", "or", "xor"):
     _operator = in_place(getattr(Tensor, f"__{_name}__"), f"__i{_name}__")
     setattr(Tensor, f"__i{_name}__", _operator)

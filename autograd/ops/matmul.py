@@ -15,8 +15,8 @@ from ..webgpu import launch
 
 def _matmul(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None, turned: bool = False) -> np.ndarray:
     if a.dtype == np.float16:  # NumPy has no fast float16 product and sums it in float16
-        wide = (x if x is None else x.astype(np.float32) for x in (a, b, bias))
-        return _matmul(*wide).astype(np.float16)
+        a, b, bias = (x if x is None else x.astype(np.float32) for x in (a, b, bias))
+        return _matmul(a, b, bias).astype(np.float16)
     y = np.matmul(a, b)
     if bias is not None:
         y += bias
@@ -70,7 +70,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     a = a.unsqueeze(0) if left else a
     b = b.unsqueeze(1) if right else b
     if b.ndim == 2 and a.ndim > 2:  # one product of many rows
-        y = apply(Matmul, a.reshape(shapes.numel(a.shape[:-1]), a.shape[-1]), b, turned=_is_turned(b)).reshape(*a.shape[:-1], b.shape[-1])
+        rows = a.reshape(shapes.numel(a.shape[:-1]), a.shape[-1])
+        y = apply(Matmul, rows, b, turned=_is_turned(b)).reshape(*a.shape[:-1], b.shape[-1])
     else:
         if a.ndim > 2 or b.ndim > 2:
             shapes.broadcast((a.shape[:-2], b.shape[:-2]), "matmul")

@@ -29,8 +29,8 @@ def _sum(x: np.ndarray, axes: tuple, keepdims: bool, dtype: np.dtype) -> np.ndar
     # NumPy sums float16 in float16: 4,096 ones are then 2,048. The wide sum is rounded once.
     axis = None if len(axes) == x.ndim else axes
     if dtype is _HALF:
-        return np.add.reduce(x, axis, np.float32, None, keepdims).astype(dtype)
-    return np.add.reduce(x, axis, dtype, None, keepdims)
+        return np.add.reduce(x, axis, np.float32, None, keepdims).astype(dtype)  # type: ignore[call-overload]
+    return np.add.reduce(x, axis, dtype, None, keepdims)  # type: ignore[call-overload]
 
 
 @register

@@ -122,7 +122,7 @@ class Gru(Op):
 
     @staticmethod
     def fused_backward(ctx: Node, dy: Tensor, dgates: None) -> tuple:
-        (_, h0, w, b), (y, gates) = ctx.saved_inputs(), ctx.saved_outputs()
+        (_, h0, w, _), (y, gates) = ctx.saved_inputs(), ctx.saved_outputs()
         dg, du, dh0 = apply(GruBackward, dy, y, gates, h0, w)
         units = h0.shape[1]
         dw = db = None

@@ -236,19 +236,18 @@ def ldexp(x: Tensor, other: Tensor) -> Tensor:
 
 
 def nextafter(x: Tensor, other: Tensor) -> Tensor:
-    """The next number of the dtype from x towards `other`; no gradient."""
+    """The next number of the dtype from x towards `other`; the gradient to x is dy, 0 where x = other."""
     tensors("nextafter", x, other)
-    x, other = pair(x.detach(), other.detach(), "nextafter")
-    limits = _limits(x)
-    m, e = frexp(x)
-    e = e.to(x.dtype)
-    shrinks = (x > 0) != (other > x)  # towards zero: below a power of two the numbers lie twice as close
-    e = e - (shrinks & (m.abs() == 0.5)).to(x.dtype)
-    step = _scaled(x.ones_like(), (e - limits.nmant - 1).clamp(min=limits.minexp - limits.nmant))
-    step = where(x == 0, float(limits.smallest_subnormal), step)
-    moved = where(other > x, x + step, x - step)
-    moved = where((x.abs() == float("inf")) & (x != other), x.sign() * float(limits.max), moved)
-    return where(x == other, other, where(x.isnan() | other.isnan(), x + other, moved))
+    x, other = pair(x, other.detach(), "nextafter")
+    limits, at = _limits(x), x.detach()
+    m, e = frexp(at)
+    shrinks = (at > 0) != (other > at)  # towards zero: below a power of two the numbers lie twice as close
+    e = e.to(x.dtype) - (shrinks & (m.abs() == 0.5)).to(x.dtype)
+    step = _scaled(at.ones_like(), (e - limits.nmant - 1).clamp(min=limits.minexp - limits.nmant))
+    step = where(at == 0, float(limits.smallest_subnormal), step)
+    moved = x + where(other > at, step, -step)
+    moved = where((at.abs() == float("inf")) & (at != other), at.sign() * float(limits.max), moved)
+    return where(at == other, other, where(at.isnan() | other.isnan(), at + other, moved))
 
 
 def float_power(x: Any, exponent: Any) -> Tensor:
@@ -310,5 +309,5 @@ for _function in (positive, conj_physical, clamp_max, clamp_min, signbit, copysi
                   bitwise_left_shift, bitwise_right_shift, gcd, lcm, round):  # fmt: skip
     public(_function)
 public(rsub)
-Tensor.__lshift__ = bitwise_left_shift  # type: ignore[attr-defined]
-Tensor.__rshift__ = bitwise_right_shift  # type: ignore[attr-defined]
+Tensor.__lshift__ = bitwise_left_shift  # type: ignore[attr-defined, operator]
+Tensor.__rshift__ = bitwise_right_shift  # type: ignore[attr-defined, operator]

@@ -12,7 +12,6 @@ from ..tensor import Tensor
 from .movement import Cast, Cat, Clone, Contiguous, Expand, Move, Permute, Place, Reshape, Slice
 
 
-
 def reshape(x: Tensor, *shape: Any) -> Tensor:
     """x in another shape, a view where strides allow: x.reshape(2, 3), x.reshape((2, -1))."""
     return apply(Reshape, x, shape=shapes.resolve_reshape(x.shape, shapes.shape_args(shape, "reshape"), "reshape"))

@@ -154,17 +154,21 @@ class Gpu:
         """An Array with whatever the recycled memory holds."""
         shape, dtype = tuple(shape), np.dtype(dtype)
         size = element_count(shape)
-        if size >= INDEX_LIMIT:
-            raise ValueError(
-                f"[wgpu] kernels index with 32 bits; shape {shape} has {size:,} elements."
-            )
-        stored = stored_dtype(dtype)
-        if stored.itemsize == 2 and not self.has_f16:
-            raise TypeError(
-                f"[wgpu] {self.name} has no shader-f16; use float32 on this adapter."
-            )
+        stored = self.check(shape, dtype)
         storage = Storage(self.take(size * stored.itemsize), self.give)
         return Array(storage, shape, contiguous_strides(shape), 0, dtype, self, size)
+
+    def check(self, shape, dtype):
+        """The dtype in memory of such an Array; refused when no buffer, or no kernel's index, can hold it."""
+        size = element_count(shape)
+        if size >= INDEX_LIMIT:
+            raise ValueError(f"[wgpu] kernels index with 32 bits; shape {shape} has {size:,} elements.")
+        stored = stored_dtype(dtype)
+        if stored.itemsize == 2 and not self.has_f16:
+            raise TypeError(f"[wgpu] {self.name} has no shader-f16; use float32 on this adapter.")
+        if size * stored.itemsize > self.pool.max_bytes:
+            self.pool.refuse(size * stored.itemsize)
+        return stored
 
     def upload(self, values):
         """Copy a NumPy array to the device."""

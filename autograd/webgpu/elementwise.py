@@ -10,8 +10,9 @@ from struct import error as StructError
 
 import numpy as np
 
-from .buffers import Array, Storage
+from .buffers import Array, Storage, stored_dtype
 from .layout import (
+    MAX_RANK,
     Plans,
     broadcast_shapes,
     broadcast_strides,
@@ -216,12 +217,15 @@ class Elementwise:
 
 
 def worth_waiting(a, b, dtype):
-    """Whether operands may wait in an expression: no empty one, and numbers checked while the caller can be told."""
+    """Whether operands may wait in an expression: none that is empty or of too many dimensions to be one kernel's.
+
+    Numbers are checked here, while the caller can be told.
+    """
     for x in (a, b):
         if isinstance(x, Array):
-            if not x.size:
+            if not x.size or len(x.shape) > MAX_RANK:
                 return False
-        else:
+        elif x.__class__ is not float:
             pack_head(WGSL_TYPES[dtype][0], (0, 0, 0, 0), (x, 0, 0, 0))
     return True
 
@@ -234,12 +238,12 @@ class Unary(Elementwise):
 
     def __call__(self, x):
         x.gpu.counters["ops"] += 1
-        if fuse.ENABLED and x.size:
+        if fuse.ENABLED and worth_waiting(x, x, x.dtype):
             return fuse.pend(self, (x,), x.dtype, self.result_dtype(x.dtype))
         return self.direct(x)
 
-    def direct(self, x):
-        """Compute at once, in a kernel of this op alone."""
+    def direct(self, x, dtype=None):
+        """Compute at once, in a kernel of this op alone; `dtype` is x's."""
         gpu, offset = x.gpu, x.offset
         aligned = not offset & 3
         key = (x.shape, x.strides, x.dtype, aligned, gpu)
@@ -273,8 +277,8 @@ class Binary(Elementwise):
             return fuse.pend(self, (a, b), dtype, self.result_dtype(dtype))
         return self.direct(a, b)
 
-    def direct(self, a, b):
-        """Compute at once, in a kernel of this op alone."""
+    def direct(self, a, b, dtype=None):
+        """Compute at once, in a kernel of this op alone; `dtype` is the operands'."""
         if not isinstance(a, Array) or not isinstance(b, Array):
             return self.with_scalar(a, b)
         gpu, offset = a.gpu, a.offset | b.offset
@@ -323,7 +327,7 @@ class Ternary(Elementwise):
         return self.direct(cond, a, b, dtype)
 
     def direct(self, cond, a, b, dtype=None):
-        """Compute at once, in a kernel of this op alone."""
+        """Compute at once, in a kernel of this op alone; `dtype` is that of a and b, needed when both are numbers."""
         operands = (cond, a, b)
         for value in (b, a):
             if isinstance(value, Array):
@@ -348,6 +352,7 @@ class Cast:
         dtype = np.dtype(dtype)
         launcher = self.by_dtype.get(dtype)
         if launcher is None:
+            stored_dtype(dtype)  # refuses what the GPU has no type for
             name = "to_bool" if dtype == BOOL else f"to_{WGSL_TYPES[dtype][0]}"
             out = "bool" if dtype == BOOL else dtype
             launcher = self.by_dtype[dtype] = Unary(name, out=out)

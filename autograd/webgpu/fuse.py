@@ -66,6 +66,7 @@ def pend(launcher, operands, main, dtype):
         if isinstance(x, Array):
             gpu = x.gpu
             shape = x.shape if shape is None or shape == x.shape else broadcast_shapes(shape, x.shape)
+    gpu.check(shape, dtype)
     ops, reads, args = 1, 0, []
     for x in operands:
         p = x.pending if isinstance(x, Array) else None
@@ -142,14 +143,26 @@ def compute(root):
             finish(root, gpu.fill(root.shape, root.args[0], root.dtype)._storage)
             return
         group = chosen(root)
-        expression = Expression(group)
-        if (len(expression.nodes) == 1 and expression.leaves) or expression.words > MAX_WORDS:
-            for p in expression.nodes:
-                finish(p, p.launcher.direct(*operands_of(p))._storage)
-        else:
-            for p, storage in zip(group, expression.run(gpu), strict=True):
-                finish(p, storage)
-        gpu.waiting = [r for r in gpu.waiting if is_waiting(r())]
+        try:
+            run(group)
+        except RuntimeError:  # a kernel that does not compile: whose it is, a smaller one tells
+            if len(group) == 1:
+                raise
+            run([root])
+        finally:
+            # One that failed is not tried again by itself: whoever holds it will hear of it.
+            gpu.waiting = [r for r in gpu.waiting if is_waiting(a := r()) and a.pending is not root]
+
+
+def run(group):
+    """Compute values of one shape in one kernel; in one kernel an op where there is only one, or too many numbers."""
+    expression = Expression(group)
+    if (len(expression.nodes) == 1 and expression.leaves) or expression.words > MAX_WORDS:
+        for p in expression.nodes:
+            finish(p, p.launcher.direct(*operands_of(p), dtype=p.main)._storage)
+    else:
+        for p, storage in zip(group, expression.run(group[0].gpu), strict=True):
+            finish(p, storage)
 
 
 def compute_all(gpu):
@@ -177,9 +190,10 @@ def chosen(root):
 
 
 def operands_of(p):
-    """What a launcher takes for the arguments of a pending value: Arrays and numbers, one Array at least."""
+    """What a launcher takes for the arguments of a pending value: constants as numbers, where Arrays give the shape."""
     args = [x.array() if isinstance(x, Pending) and x.launcher is not None else x for x in p.args]
-    if not any(isinstance(x, Array) for x in args):
+    arrays = [x for x in args if isinstance(x, Array)]
+    if not arrays or broadcast_shapes(*(x.shape for x in arrays)) != p.shape:
         first = next(i for i, x in enumerate(args) if isinstance(x, Pending))
         args[first] = p.gpu.fill(p.shape, args[first].args[0], args[first].dtype)
     return [x.args[0] if isinstance(x, Pending) else x for x in args]
@@ -187,7 +201,9 @@ def operands_of(p):
 
 def finish(p, storage):
     """Record that p is computed: its Array has memory now, and what it was made of may go."""
-    p.storage, p.args = storage, ()
+    p.storage = storage
+    if p.launcher is not None:
+        p.args = ()
     array = p.owner()
     if array is not None:
         array._storage, array.pending = storage, None

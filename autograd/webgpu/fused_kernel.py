@@ -9,7 +9,8 @@ import numpy as np
 from .buffers import Array, Storage
 from .elementwise import BOOL, TYPE_LIBS, WORKGROUP, Plan, readings, scalar_word
 from .layout import broadcast_strides, coalesce, contiguous_strides, element_count, pack_words, workgroups
-from .shaders import WGSL_TYPES, Source, read
+from . import shaders
+from .shaders import WGSL_TYPES, Source
 
 MAX_WORDS = 64  # of a parameter slot
 LANES = "xyzw"
@@ -136,10 +137,10 @@ class KernelText:
             result = "bool" if launcher.out == "bool" else WGSL_TYPES[out][0]
             files[f"{launcher.name}_{kind}_{result}"] = (launcher.name, kind, result)
         for suffix, (name, kind, result) in files.items():
-            source.parts.append((f"{name}.wgsl", specialised(read(name), kind, result, suffix)))
+            source.parts.append((f"{name}.wgsl", specialised(shaders.read(name), kind, result, suffix)))
         used = sorted(set(kinds))
         libs = {"math"} if "f32" in used else set()
-        source.parts += [(f"lib/{lib}.wgsl", read(f"lib/{lib}")) for lib in libs]
+        source.parts += [(f"lib/{lib}.wgsl", shaders.read(f"lib/{lib}")) for lib in libs]
         source.parts += [(f"lib/{kind}.wgsl", shared(kind)) for kind in used]
         return source
 
@@ -226,7 +227,7 @@ def rounded(value, dtype, result):
 @lru_cache(maxsize=8)
 def shared(kind):
     """lib/<kind>.wgsl for modules of several types: its names carry the type, except f32's."""
-    text = read(f"lib/{kind}")
+    text = shaders.read(f"lib/{kind}")
     return typed(text, kind, defined(text) if kind != "f32" else (), kind)
 
 
@@ -235,7 +236,7 @@ def specialised(text, kind, result, suffix):
     """An op's file for one type: `op` becomes op_<suffix>, and T and R what they stand for."""
     text = typed(text, kind, defined(text), suffix)
     if kind != "f32":
-        text = typed(text, kind, defined(read(f"lib/{kind}")), kind)
+        text = typed(text, kind, defined(shaders.read(f"lib/{kind}")), kind)
     return re.sub(r"\bR\b", result, text)
 
 

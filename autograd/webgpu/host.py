@@ -12,7 +12,8 @@ class OnHost:
     def __init__(self, name: str, function: Callable):
         self.name, self.function = name, function
 
-    def __call__(self, x: Any, **attrs: Any) -> Any:
-        gpu = x.gpu
+    def __call__(self, *inputs: Any, **attrs: Any) -> Any:
+        gpu = inputs[0].gpu
         gpu.counters["host_ops"] += 1
-        return gpu.upload(self.function(gpu.download(x), **attrs))
+        out = self.function(*[gpu.download(x) for x in inputs], **attrs)
+        return tuple([gpu.upload(y) for y in out]) if isinstance(out, tuple) else gpu.upload(out)

@@ -4,7 +4,7 @@ from struct import Struct
 
 import numpy as np
 
-from .elementwise import WORKGROUP, pack_tail
+from .elementwise import TYPE_LIBS, WORKGROUP, pack_tail
 from .layout import (
     LONGEST_LOOP,
     MAX_RANK,
@@ -96,12 +96,12 @@ class Take:
         return queue_gather(x, index, index.shape, index.strides, nowhere, x.strides[0])
 
 
-def adding_kernel(gpu, name, dtype):
+def adding_kernel(gpu, name, dtype, libs=()):
     """wgsl/<name>.wgsl for this dtype; uint8 wraps."""
     kind, element = WGSL_TYPES[dtype]
     value = "v & 255u" if dtype == np.uint8 else f"{element}(v)"
     narrow = f"fn narrow(v: T) -> S {{ return {value}; }}\n"
-    return gpu.kernel(name, (), narrow, T=kind, E=element, S=element)
+    return gpu.kernel(name, libs, narrow, T=kind, E=element, S=element)
 
 
 def check_rank(x):
@@ -122,26 +122,62 @@ class ScatterAdd:
     """`ScatterAdd()(x, index, src, axis)`: torch.scatter_add, repeatable to the bit."""
 
     def __call__(self, x, index, src, axis):
+        return combine(x, index, src, axis, "scatter_add")
+
+
+class ScatterReduce:
+    """`ScatterReduce()(x, index, src, axis, reduce)`: products and extremes by index."""
+
+    kernels = {"prod": "scatter_prod", "amax": "scatter_amax", "amin": "scatter_amin"}
+
+    def __call__(self, x, index, src, axis, reduce):
+        return combine(x, index, src, axis, self.kernels[reduce])
+
+
+def combine(x, index, src, axis, kernel):
+    """x joined with src along an index, in as many dispatches as its length asks for."""
+    check_rank(x)
+    if not index.size or not x.size:
+        return copy(x)
+    for start, count in pieces(index.shape[axis]):
+        part = narrow(index, axis, start, count), narrow(src, axis, start, count)
+        x = combine_part(x, *part, axis, kernel)
+    return x
+
+
+def combine_part(x, index, src, axis, name):
+    """One dispatch; the index is short enough for one invocation to look through."""
+    gpu = x.gpu
+    y = gpu.empty(x.shape, x.dtype)
+    words = [x.offset, index.offset, src.offset, 0]
+    words += [y.size, x.ndim, axis, index.shape[axis]]
+    words += [index.strides[axis], src.strides[axis], 0, 0]
+    words += list(index.shape) + [0] * (MAX_RANK - x.ndim)
+    walks = x.strides, off_axis(index.strides, axis), off_axis(src.strides, axis)
+    words += dim_words(x.shape, *walks)
+    kernel = adding_kernel(gpu, name, x.dtype, (*TYPE_LIBS[WGSL_TYPES[x.dtype][0]], "scatter"))
+    gpu.run(kernel, (x, index, src, y), words, workgroups(-(-y.size // WORKGROUP)))
+    return y
+
+
+class Scatter:
+    """`Scatter()(x, index, src, axis)`: torch.scatter; of repeated places the last one wins."""
+
+    def __call__(self, x, index, src, axis):
         check_rank(x)
         if not index.size or not x.size:
             return copy(x)
-        for start, count in pieces(index.shape[axis]):
-            part = narrow(index, axis, start, count), narrow(src, axis, start, count)
-            x = self.add(x, *part, axis)
-        return x
-
-    def add(self, x, index, src, axis):
-        """One dispatch; the index is short enough for one invocation to look through."""
         gpu = x.gpu
+        last = gpu.full(x.shape, 0, np.dtype(np.int32))
+        words = [index.offset, index.size, x.ndim, axis, last.strides[axis], 0, 0, 0]
+        words += dim_words(index.shape, index.strides, off_axis(last.strides, axis))
+        groups = workgroups(-(-index.size // WORKGROUP))
+        gpu.run(gpu.kernel("scatter_last"), (index, last), words, groups)
         y = gpu.empty(x.shape, x.dtype)
-        words = [x.offset, index.offset, src.offset, 0]
-        words += [y.size, x.ndim, axis, index.shape[axis]]
-        words += [index.strides[axis], src.strides[axis], 0, 0]
-        words += list(index.shape) + [0] * (MAX_RANK - x.ndim)
-        walks = x.strides, off_axis(index.strides, axis), off_axis(src.strides, axis)
-        words += dim_words(x.shape, *walks)
-        kernel = adding_kernel(gpu, "scatter_add", x.dtype)
-        gpu.run(kernel, (x, index, src, y), words, workgroups(-(-y.size // WORKGROUP)))
+        words = [x.offset, src.offset, y.size, x.ndim]
+        words += dim_words(x.shape, index.shape, x.strides, src.strides)
+        kernel = gpu.kernel("scatter", (), E=WGSL_TYPES[x.dtype][1])
+        gpu.run(kernel, (x, src, last, y), words, workgroups(-(-y.size // WORKGROUP)))
         return y
 
 

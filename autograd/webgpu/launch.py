@@ -4,18 +4,21 @@ A launcher is made once, at import, and touches no GPU before it is called.
 """
 
 from .elementwise import Binary, Cast, Copy, Ternary, Unary
-from .index import Gather, IndexAdd, IndexSelect, PutAdd, ScatterAdd, Take, index_bounds
+from .index import Gather, IndexAdd, IndexSelect, PutAdd, Scatter, ScatterAdd, ScatterReduce, Take, index_bounds
 from .matmul import Matmul
 from .movement import Arange, Cat, Pad, copy_into, full
 from .optim import Adam, Sgd
 from .reduce import Reduce
+from .scan import LinearScan, RunningMax
 from .softmax import Softmax, SoftmaxBackward
+from .sort import Argsort
 from .window import AddWindows, MaxPool, Windows
 
 __all__ = [
     "Adam",
     "AddWindows",
     "Arange",
+    "Argsort",
     "Binary",
     "Cast",
     "Cat",
@@ -23,12 +26,16 @@ __all__ = [
     "Gather",
     "IndexAdd",
     "IndexSelect",
+    "LinearScan",
     "Matmul",
     "MaxPool",
     "Pad",
     "PutAdd",
     "Reduce",
+    "RunningMax",
+    "Scatter",
     "ScatterAdd",
+    "ScatterReduce",
     "Sgd",
     "Softmax",
     "SoftmaxBackward",

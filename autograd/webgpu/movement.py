@@ -4,6 +4,7 @@ from struct import Struct
 
 import numpy as np
 
+from . import fuse
 from .buffers import Array
 from .elementwise import (
     LANES,
@@ -17,7 +18,6 @@ from .elementwise import (
     pack_tail,
     scalar_word,
 )
-from . import fuse
 from .layout import Plans, broadcast_strides, coalesce, element_count, workgroups
 from .shaders import WGSL_TYPES
 
@@ -48,7 +48,8 @@ def word_of(value, dtype):
 def full(shape, value, dtype, gpu):
     """An Array of this shape with every element equal to `value`; it may wait as a constant."""
     shape, dtype = tuple(shape), np.dtype(dtype)
-    if fuse.ENABLED and dtype in WGSL_TYPES and element_count(shape):
+    if fuse.ENABLED and element_count(shape):
+        gpu.check(shape, dtype)
         word_of(value, dtype)  # refuses what does not fit
         return fuse.constant(shape, value, dtype, gpu)
     return fill(shape, value, dtype, gpu)

@@ -68,10 +68,7 @@ class Pool:
 
     def _create(self, nbytes, size):
         if nbytes > self.max_bytes:
-            raise ValueError(
-                f"[wgpu] one tensor needs {nbytes:,} bytes and this adapter binds at most "
-                f"{self.max_bytes:,}. Split it, or keep it on the CPU."
-            )
+            self.refuse(nbytes)
         if self.pooled()[1] > max(KEEP_BYTES, self.live()[1]):
             self.trim()
         wanted = min(size, self.max_bytes & ~15)
@@ -87,6 +84,13 @@ class Pool:
         self.buffers[buffer.id] = buffer
         self.free.setdefault(size, [])
         return buffer
+
+    def refuse(self, nbytes):
+        """Say that no kernel could bind a buffer of this size."""
+        raise ValueError(
+            f"[wgpu] one tensor needs {nbytes:,} bytes and this adapter binds at most "
+            f"{self.max_bytes:,}. Split it, or keep it on the CPU."
+        )
 
     def _allocate(self, size):
         usage = wgpu.BufferUsage

@@ -30,7 +30,7 @@ class Gru:
     """`Gru()(g [T, B, 3H], h0 [B, H], w [3H, H], b [3H] or None) -> (y [T, B, H], gates [4, T, B, H])`."""
 
     def __call__(self, g: Array, h0: Array, w: Array, b: Array | None) -> tuple[Array, Array]:
-        gpu, (steps, batch, units) = g.gpu, (g.shape[0], *h0.shape)
+        gpu, steps, (batch, units) = g.gpu, g.shape[0], h0.shape
         y, gates = gpu.empty((steps, batch, units), g.dtype), gpu.empty((4, steps, batch, units), g.dtype)
         if not y.size:
             return y, gates

@@ -21,10 +21,6 @@ def softplus(x):
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def gelu_tanh(x):
-    return x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
-
-
 # name -> (reference, low, high)
 UNARY = {
     "neg": (np.negative, -9, 9),
@@ -35,12 +31,10 @@ UNARY = {
     "expm1": (np.expm1, -20, 80),
     "log": (np.log, 1e-30, 1e30),
     "log2": (np.log2, 1e-30, 1e30),
-    "log10": (np.log10, 1e-30, 1e30),
     "log1p": (np.log1p, -0.999, 100),
     "sqrt": (np.sqrt, 0, 1e9),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1e-9, 1e9),
     "reciprocal": (lambda x: 1 / x, -9, 9),
-    "square": (np.square, -9, 9),
     "sin": (np.sin, -1e4, 1e4),
     "cos": (np.cos, -1e4, 1e4),
     "tan": (np.tan, -20, 20),
@@ -60,13 +54,10 @@ UNARY = {
     "silu": (lambda x: x * sigmoid(x), -80, 80),
     "softplus": (softplus, -80, 80),
     "gelu": (lambda x: 0.5 * x * erfc(-x / math.sqrt(2)), -5, 9),
-    "gelu_tanh": (gelu_tanh, -5, 9),
 }
 PREDICATES = {
     "logical_not": np.logical_not,
     "isnan": np.isnan,
-    "isinf": np.isinf,
-    "isfinite": np.isfinite,
 }
 
 
@@ -91,7 +82,7 @@ def test_unary_values(name, gpu, check, rng):
 def test_unary_edges(name, gpu, check):
     x = np.array(EDGES, np.float32)
     want = reference(UNARY[name][0], x)
-    if name in ("silu", "gelu_tanh", "gelu"):
+    if name in ("silu", "gelu"):
         want[5] = np.nan  # -inf * 0, as PyTorch has it
     check(Unary(name)(gpu.upload(x)), want)
 

@@ -152,11 +152,13 @@ def test_stats_count(gpu):
     webgpu.reset_stats()
     x = gpu.upload(np.zeros(10, np.float32))
     y = Unary("neg")(x)
+    assert webgpu.stats()["ops"] == 1
+    y.storage  # noqa: B018  (an op waits until its value is needed)
     assert webgpu.stats()["dispatches"] == 1 and webgpu.stats()["bytes_uploaded"] == 40
     gpu.download(y)
     now = webgpu.stats(0)
     assert now["dispatches"] == 1 and now["submits"] == 1 and now["bytes_downloaded"] == 40
-    Unary("neg")(x)
+    Unary("neg")(x).storage  # noqa: B018
     webgpu.reset_stats()
     gpu.synchronize()
     assert webgpu.stats()["dispatches"] == 0
@@ -171,9 +173,9 @@ def test_a_shader_error_names_file_and_line(gpu, monkeypatch, text, line):
     monkeypatch.setattr(shaders, "read", lambda name: text if name == "broken" else read(name))
     x = gpu.upload(np.zeros(3, np.float32))
     with pytest.raises(RuntimeError, match=rf"broken\.wgsl, line {line}"):
-        Unary("broken")(x)
+        Unary("broken")(x).storage  # noqa: B018
     with pytest.raises(RuntimeError, match=r"there is no shader .*missing\.wgsl"):
-        Unary("missing")(x)
+        Unary("missing")(x).storage  # noqa: B018
 
 
 def test_a_shader_error_in_a_library_names_it(gpu, monkeypatch):
@@ -181,7 +183,7 @@ def test_a_shader_error_in_a_library_names_it(gpu, monkeypatch):
     monkeypatch.setattr(shaders, "read", lambda name: "fn (\n" if name == "lib/unary" else read(name))
     monkeypatch.setattr(gpu.pipelines, "kernels", {})
     with pytest.raises(RuntimeError, match=r"lib/unary\.wgsl, line 1"):
-        Unary("neg")(gpu.upload(np.zeros((3, 2), np.float32)).view((2, 3), (1, 2), 0))
+        Unary("neg")(gpu.upload(np.zeros((3, 2), np.float32)).view((2, 3), (1, 2), 0)).storage  # noqa: B018
 
 
 def test_a_refused_dispatch_names_its_kernel_and_the_device_lives(gpu, check):

@@ -294,14 +294,19 @@ fn erf_core(x: f32) -> f32 {
   return x * q;
 }
 
-// erfc of x >= 0.5, relative accuracy kept into the tail.
-fn erfc_core(x: f32) -> f32 {
+// erfc(x) * exp(x^2) of x >= 0.5, relative accuracy kept into the tail.
+fn erfcx_core(x: f32) -> f32 {
   let t = 1.0 / (1.0 + 0.5 * x);
   let q = (((((((-0.066166095 * t + 0.31506404) * t - 0.5424078) * t + 0.33291742) * t
            - 0.059212003) * t + 0.21449806) * t + 0.24056171) * t + 0.28267154) * t + 0.28207213;
+  return t * q;
+}
+
+// erfc of x >= 0.5.
+fn erfc_core(x: f32) -> f32 {
   // x * x loses 24 bits; the square of its upper half is exact, and the rest is small.
   let hi = bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
-  return t * q * exp_safe(-hi * hi) * exp_safe((hi - x) * (hi + x));
+  return erfcx_core(x) * exp_safe(-hi * hi) * exp_safe((hi - x) * (hi + x));
 }
 
 fn erf_safe(x: f32) -> f32 {

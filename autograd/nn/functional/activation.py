@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from ...op import public
 from ...ops.select import where
-from ...ops.softmax import log_softmax, softmax
+from ...ops.softmax import softmax
+from ...shapes import axis_of
 from ...tensor import Tensor
 
 
@@ -54,3 +57,119 @@ def logsigmoid(input: Tensor) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     """tanh(x)."""
     return input.tanh()
+
+
+def softmin(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """exp(-x) / sum(exp(-x)) along `dim`."""
+    return softmax(-input, dim, dtype)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where x > 0, else alpha * (exp(x) - 1)."""
+    return _in_place(input, _exponential(input, alpha, 1.0, 1.0), inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where x > 0, else alpha * (exp(x / alpha) - 1)."""
+    if alpha == 0:
+        raise ValueError("[celu] alpha must not be 0")
+    return _in_place(input, _exponential(input, alpha, 1.0, 1 / alpha), inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """scale * (x where x > 0, else alpha * (exp(x) - 1)), with the constants that keep mean 0 and variance 1."""
+    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    return _in_place(input, _exponential(input, alpha * scale, scale, 1.0), inplace)
+
+
+def _exponential(x: Tensor, negative: float, positive: float, inner: float) -> Tensor:
+    """positive * x where x > 0, else negative * (exp(inner * x) - 1); what is not chosen is held where it is finite."""
+    low = x.clamp(max=0)
+    low = (low if inner == 1 else low * inner).expm1() * negative
+    return where(x > 0, x if positive == 1 else x * positive, low)
+
+
+def _in_place(input: Tensor, y: Tensor, inplace: bool) -> Tensor:
+    return input.copy_(y) if inplace else y
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x where x > 0, else weight * x; weight has one number, or one for each channel of input [N, C, ...]."""
+    if weight.ndim > 1 or not (weight.numel() == 1 or (input.ndim and weight.shape[0] == input.shape[min(1, input.ndim - 1)])):
+        raise ValueError(f"[prelu] weight has one number, or one a channel (dimension 1); got {weight.shape} for {input.shape}")
+    if weight.numel() == 1:
+        slope = weight.reshape(())
+    else:
+        slope = weight.reshape(-1, *(1,) * (input.ndim - 2))
+    return where(input > 0, input, input * slope)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """a * sigmoid(b), where a and b are the halves of x along `dim`."""
+    if not input.ndim:
+        raise ValueError("[glu] expects at least one dimension; got a 0-d tensor")
+    axis = axis_of(dim, input.ndim, "glu")
+    if input.shape[axis] % 2:
+        raise ValueError(f"[glu] dimension {axis} must have an even size; got {input.shape}")
+    half = input.shape[axis] // 2
+    return input.narrow(axis, 0, half) * input.narrow(axis, half, half).sigmoid()
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """x held between min_val and max_val; the gradient at the bounds is 0."""
+    if min_val > max_val:
+        raise ValueError(f"[hardtanh] min_val must not be above max_val; got {min_val} and {max_val}")
+    y = input.masked_fill(input <= min_val, min_val).masked_fill(input >= max_val, max_val)
+    return _in_place(input, y, inplace)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6)."""
+    return hardtanh(input, 0, 6, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """0 below -3, 1 above 3, x / 6 + 1/2 between."""
+    return _in_place(input, hardtanh(input / 6 + 0.5, 0, 1), inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * hardsigmoid(x)."""
+    middle = where(input >= 3, input, input * (input + 3) / 6)
+    return _in_place(input, middle.masked_fill(input <= -3, 0), inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(log(1 + exp(x)))."""
+    return _in_place(input, input * input.softplus().tanh(), inplace)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x)."""
+    return input - input.tanh()
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by lambd, 0 where it is not further away."""
+    if lambd < 0:
+        raise ValueError(f"[softshrink] lambd must not be negative; got {lambd}")
+    return where(input > lambd, input - lambd, where(input < -lambd, input + lambd, input * 0))
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x where |x| > lambd, else 0."""
+    return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where x > threshold, else value."""
+    return _in_place(input, input.masked_fill(input <= threshold, value), inplace)
+
+
+for _function in (prelu, celu, selu, hardshrink):
+    public(_function, method=_function in (prelu, hardshrink))

@@ -111,3 +111,32 @@ def _classes_and_mask(target: Tensor, classes: int, ignore: int, op: str) -> tup
             return checked_index(target, classes, op), None
     ignored = target == ignore
     return checked_index(target.masked_fill(ignored, 0), classes, op), ignored
+
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """-[t * log(x) + (1 - t) * log(1 - x)] * weight, reduced, for probabilities x; a logarithm is at least -100.
+
+    Where a logarithm is held at -100 its gradient is 0. ValueError for x outside [0, 1].
+    """
+    op = "binary_cross_entropy"
+    same_shape(input, target, op)
+    check_reduction(reduction, op)
+    seen = input.detach()
+    if bool(((seen < 0) | (seen > 1)).any()):
+        raise ValueError(f"[{op}] the input holds probabilities; got values outside [0, 1]. Use binary_cross_entropy_with_logits?")
+    loss = -(target * _bounded_log(input) + (1 - target) * _bounded_log(1 - input))
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _bounded_log(x: Tensor) -> Tensor:
+    nothing = x.detach() < 3.8e-44  # exp(-100)
+    return x.masked_fill(nothing, 1).log().masked_fill(nothing, -100)
+
+
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """The mean over the last dimension of binary_cross_entropy_with_logits, * weight, reduced."""
+    op = "multilabel_soft_margin_loss"
+    same_shape(input, target, op)
+    check_reduction(reduction, op)
+    loss = target * (-input).softplus() + (1 - target) * input.softplus()
+    return reduced((loss if weight is None else loss * weight).mean(-1), reduction)

@@ -39,10 +39,3 @@ def spread(value: Any, n: int, name: str, op: str) -> tuple[int, ...]:
     if len(values) != n:
         raise ValueError(f"[{op}] {name} is a whole number or {n} of them; got {value!r}")
     return values
-
-
-def no_legacy(op: str, **options: Any) -> None:
-    """TypeError for PyTorch's deprecated size_average and reduce."""
-    for name, value in options.items():
-        if value is not None:
-            raise TypeError(f"[{op}] {name} is gone in favour of reduction; got {name}={value!r}")

@@ -1,0 +1,263 @@
+"""Waiting expressions: few dispatches, the values of unfused execution, and the order of the program."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+import test_programs as programs
+from helpers import array
+from hypothesis import given
+from hypothesis import strategies as st
+
+import autograd as ag
+from autograd.webgpu import fuse
+
+pytestmark = pytest.mark.usefixtures("wgpu")
+
+
+@pytest.fixture(autouse=True)
+def fused(monkeypatch):
+    """These tests are about fusion, whatever the environment says."""
+    monkeypatch.setattr(fuse, "ENABLED", True)
+
+
+def made(*shape, grad=False):
+    values = np.random.default_rng(len(shape)).uniform(-1, 1, shape).astype(np.float32)
+    return ag.tensor(values, device="wgpu", requires_grad=grad)
+
+
+def dispatches(function):
+    """How many dispatches function() takes, all that waits at its end included."""
+    ag.wgpu.synchronize()
+    before = ag.wgpu.stats()["dispatches"]
+    kept = function()
+    ag.wgpu.synchronize()
+    del kept
+    return ag.wgpu.stats()["dispatches"] - before
+
+
+def test_a_chain_is_one_dispatch():
+    x, y, b = made(8, 5), made(8, 5), made(5)
+    ops = ag.wgpu.stats()["ops"]
+    assert dispatches(lambda: (x * 2 + y).tanh() - b) == 1
+    assert ag.wgpu.stats()["ops"] - ops == 4
+    assert dispatches(lambda: ag.nn.functional.gelu(x + b)) == 1
+    assert dispatches(lambda: ag.where(x > 0, x, -x).to(ag.int32)) == 1
+
+
+def test_what_is_held_is_written_by_the_same_kernel():
+    x = made(8)
+
+    def several():
+        a = x + 1
+        b = a * a
+        return a, b, b.exp() - a
+
+    assert dispatches(several) == 1
+    v = array(x) + 1
+    for got, want in zip(several(), (v, v**2, np.exp(v**2) - v)):
+        np.testing.assert_allclose(array(got), want, rtol=1e-6)
+
+
+def test_a_small_backward_takes_four_dispatches():
+    x, y, z = (made(8, grad=True) for _ in range(3))
+
+    def step():
+        x.grad = y.grad = z.grad = None
+        (x * y + z).sum().backward()
+
+    assert dispatches(step) <= 4
+    np.testing.assert_array_equal(array(x.grad), array(y))
+    np.testing.assert_array_equal(array(z.grad), 1)
+
+
+def test_the_composite_gru_step_is_one_dispatch_forward():
+    r, z, n, q, h = (made(4, 6) for _ in range(5))
+
+    def step():
+        gate = z.sigmoid()
+        state = (n + r.sigmoid() * q).tanh()
+        return state + gate * (h - state)
+
+    assert dispatches(step) == 1
+
+
+def test_nobody_computes_what_nobody_holds():
+    x = made(8)
+
+    def wasted():
+        for _ in range(10):
+            x.exp()
+
+    assert dispatches(wasted) == 0
+
+
+@pytest.mark.parametrize("count", [fuse.MAX_OPS - 1, fuse.MAX_OPS + 1, 5 * fuse.MAX_OPS])
+def test_long_chains_are_cut(count):
+    x = made(6)
+    y = x
+    for _ in range(count):
+        y = y * 0.5 + 1
+    want = array(x)
+    for _ in range(count):
+        want = want * np.float32(0.5) + np.float32(1)
+    np.testing.assert_allclose(array(y), want, rtol=1e-6)
+
+
+def test_many_operands_are_cut():
+    xs = [made(7) * (i + 1) for i in range(20)]
+    total = xs[0]
+    for x in xs[1:]:
+        total = total + x
+    np.testing.assert_allclose(array(total), array(made(7)) * 210, rtol=1e-5)
+
+
+def test_many_values_may_wait():
+    x = made(5)
+    waiting = [x + i for i in range(3 * fuse.MAX_WAITING)]
+    for i, y in enumerate(waiting):
+        np.testing.assert_array_equal(array(y), array(x) + np.float32(i))
+
+
+def test_a_write_in_place_waits_for_its_readers():
+    x = made(6)
+    old = array(x).copy()
+    y = x * 2
+    shown = x[2:] + 1
+    x.add_(10)
+    x[0] = 7
+    np.testing.assert_array_equal(array(y), old * 2)
+    np.testing.assert_array_equal(array(shown), old[2:] + 1)
+    z = x + 0
+    x.zero_()
+    np.testing.assert_allclose(array(z), np.r_[7, old[1:] + 10], rtol=1e-6)
+
+
+def test_a_write_into_a_value_that_another_was_made_of():
+    x = made(6)
+    a = x + 1
+    b = a * 2  # holds a's expression, not its memory
+    a.zero_()
+    np.testing.assert_array_equal(array(b), (array(x) + 1) * 2)
+    np.testing.assert_array_equal(array(a), 0)
+
+
+def test_a_constant_is_written_when_it_is_changed():
+    z = ag.zeros(3, 4, device="wgpu")
+    y = z + 1
+    row = z[1]
+    row.add_(5)
+    e = z[:1].expand(2, 4)
+    z[0] = 9
+    np.testing.assert_array_equal(array(y), 1)
+    np.testing.assert_array_equal(array(z), [[9] * 4, [5] * 4, [0] * 4])
+    np.testing.assert_array_equal(array(e), 9)
+
+
+def test_an_optimizer_step_waits_for_its_readers():
+    p = ag.nn.Parameter(made(4))
+    before = array(p).copy()
+    y = p * 3
+    p.grad = made(4) * 1
+    ag.optim.SGD([p], lr=1.0).step()
+    np.testing.assert_array_equal(array(y), before * 3)
+    np.testing.assert_array_equal(array(p), before - array(made(4)))
+
+
+def test_types_meet_in_one_kernel():
+    x, i = made(3, 5), ag.arange(5, device="wgpu")
+    mask = (i % 2 == 0) & (i < 4)
+
+    def mixed():
+        return ag.where(mask, x, i.to(ag.float32) * 0.5) + (i // 2).to(ag.float32) * mask
+
+    assert dispatches(mixed) == 3  # what has the shape of i before and after `where`, then what has that of x
+    n = np.arange(5)
+    m = (n % 2 == 0) & (n < 4)
+    np.testing.assert_allclose(array(mixed()), np.where(m, array(x), n * 0.5) + (n // 2) * m, rtol=1e-6)
+    u = ag.tensor([250, 3], dtype=ag.uint8, device="wgpu")
+    np.testing.assert_array_equal(array((u + 10) * 2 - 8), np.array([(4 * 2 - 8) % 256, 18], np.uint8))
+
+
+@pytest.mark.parametrize("shapes", [((4, 1), (1, 6)), ((2, 3, 4), (4,)), ((), (3,)), ((5, 1, 4), (3, 1)), ((1,), (2, 2))])
+def test_broadcasting_and_strides(shapes):
+    a, b = (made(*s) if s else made(1).reshape(()) for s in shapes)
+    y = (a + b * 2).tanh() - b
+    v, w = array(a), array(b)
+    np.testing.assert_allclose(array(y), np.tanh(v + w * 2) - w, rtol=1e-5, atol=1e-6)
+    turned = (a.expand(*y.shape).mT.exp() if y.ndim > 1 else a.exp()) * 2
+    wide = np.broadcast_to(v, y.shape)
+    np.testing.assert_allclose(array(turned), np.exp(wide.swapaxes(-1, -2) if y.ndim > 1 else v) * 2, rtol=1e-5)
+
+
+def test_bad_operands_are_refused_at_once():
+    i = ag.arange(3, device="wgpu")
+    with pytest.raises(OverflowError, match="32 bits"):
+        i + 2**40
+    with pytest.raises(ValueError, match=r"\[add\]"):
+        made(2) + made(3)
+
+
+def test_a_loop_compiles_nothing_after_its_first_steps():
+    w, x = made(6, 3, grad=True), made(4, 6)
+
+    def step():
+        w.grad = None
+        h = (x @ w).tanh()
+        ((h * h + h.exp()).sum() * 0.5).backward()
+        with ag.no_grad():
+            w.sub_(w.grad * 0.01)
+
+    step()
+    step()
+    before = ag.wgpu.stats()["pipelines"]
+    counts = {dispatches(step) for _ in range(4)}
+    assert ag.wgpu.stats()["pipelines"] == before and len(counts) == 1
+
+
+def test_memory_is_released():
+    x = made(1000)
+    gc.collect()
+    ag.wgpu.synchronize()
+    before = ag.wgpu.stats()["buffers_live"]
+    kept = [(x + i).exp() for i in range(40)]
+    del kept
+    y = (x + 1).exp() * 2
+    array(y)
+    del y
+    assert ag.wgpu.stats()["buffers_live"] == before
+
+
+def test_threads_share_waiting_values():
+    x = made(16)
+    y = (x * 3).tanh()
+    results, errors = [], []
+
+    def work():
+        try:
+            for k in range(30):
+                results.append(array((y + k).exp() * 0 + y))
+        except Exception as error:  # noqa: BLE001  (handed over to the test)
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert not errors and len(results) == 120
+    for r in results:
+        np.testing.assert_allclose(r, np.tanh(array(x) * 3), rtol=1e-5, atol=1e-6)
+
+
+@given(program=programs.programs.filter(programs.fits), seed=st.integers(0, 100))
+def test_fused_is_unfused(program, seed):
+    a = np.random.default_rng(seed).uniform(-1, 1, programs.SHAPE).astype(np.float32)
+    results = []
+    for enabled in (True, False):
+        fuse.ENABLED = enabled
+        results.append(programs.with_gradient(program, a, "wgpu"))
+    fuse.ENABLED = True
+    for fused_value, plain in zip(*results):
+        np.testing.assert_allclose(fused_value, plain, rtol=2e-5, atol=2e-6)

@@ -1,0 +1,1 @@
+fn key_of(x: u32) -> u32 { return x; }

@@ -1,0 +1,4 @@
+// Products by index: lib/scatter.wgsl
+fn join(acc: T, v: T) -> T {
+  return acc * v;
+}
