@@ -54,7 +54,7 @@ def as_dtype(what: object) -> DType:
         return what
     if isinstance(what, str) and what in _BY_NAME:
         return _BY_NAME[what]
-    if what in (float, int, bool):
+    if isinstance(what, type) and what in _BY_PYTHON:  # by identity: NumPy's float64 equals float
         return _BY_PYTHON[what] or _default  # type: ignore[index]
     try:
         return BY_NUMPY[np.dtype(what)]  # type: ignore[call-overload]

@@ -169,11 +169,13 @@ def record(op: type[Op], inputs: tuple, attrs: dict, results: tuple) -> None:
 
 
 def record_one(op: type[Op], x: Tensor, y: Tensor, attrs: dict) -> None:
-    """The short form of record() for one input that requires grad and one output, on the CPU."""
+    """The short form of record() for one input that requires grad and one output."""
     if y.data.dtype.kind != "f":
         return
     y.node = node = make_node(op, (x.node or x,), attrs, y.data)
     y._requires_grad = True
+    if y.data.__class__ is not ndarray:
+        node.gpu = y.data.gpu
     if op.saves:
         node.saved, node.versions = (x,), (x.version[0],)
     if op.keeps:
@@ -181,7 +183,7 @@ def record_one(op: type[Op], x: Tensor, y: Tensor, attrs: dict) -> None:
 
 
 def unary(op: type[Op], floating: bool = True) -> Callable:
-    """The function x -> op(x), on a short path for floating point tensors on the CPU.
+    """The function x -> op(x), on a short path for floating point tensors.
 
     floating: integers are converted to the default dtype first, as PyTorch does for mathematical functions.
     """
@@ -191,11 +193,9 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
         if not isinstance(x, Tensor):
             raise TypeError(f"[{op.name}] expected a Tensor; got {type(x).__name__}")
         data = x.data
-        if data.__class__ is not ndarray or data.dtype.kind != "f":
-            if floating and data.dtype.kind != "f":
-                x = x.to(dtypes.get_default_dtype())
-            return apply(op, x)
-        y = wrap(state.run(compute_numpy, data))
+        if data.dtype.kind != "f":
+            return apply(op, x.to(dtypes.get_default_dtype()) if floating else x)
+        y = wrap(state.run(compute_numpy, data) if data.__class__ is ndarray else _launch(op, (data,), NO_ATTRS))
         if recorded and x._requires_grad and state.enabled:
             record_one(op, x, y, NO_ATTRS)
         return y
@@ -204,7 +204,7 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
 
 
 def binary(op: type[Op], check: Callable | None = None) -> Callable:
-    """The function (a, b) -> op(a, b) with broadcasting and promotion, on a short path for equal dtypes on the CPU.
+    """The function (a, b) -> op(a, b) with broadcasting and promotion, on a short path for equal dtypes.
 
     `check(op, a, b)` may return other operands before they are promoted (integer division becomes floating point).
     function.operator answers NotImplemented to foreign operands, as Python's operators must; function itself raises.
@@ -217,11 +217,17 @@ def binary(op: type[Op], check: Callable | None = None) -> Callable:
             if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
                 return _general(op, a, b, check, strict)
             x, y = a.data, b.data
-            both = x.__class__ is ndarray and y.__class__ is ndarray
-            if not (both and x.dtype is y.dtype and (check is None or x.dtype.kind == "f")):
+            if x.dtype is not y.dtype or not (check is None or x.dtype.kind == "f"):
                 return _general(op, a, b, check, strict)
+            gpu = None
             try:
-                out = wrap(state.run(compute_numpy, x, y))
+                if x.__class__ is ndarray and y.__class__ is ndarray:
+                    out = wrap(state.run(compute_numpy, x, y))
+                elif x.__class__ is y.__class__ and x.gpu is y.gpu and op.wgpu is not None:
+                    gpu = x.gpu
+                    out = wrap(op.wgpu(x, y))
+                else:
+                    return _general(op, a, b, check, strict)
             except ValueError:
                 shapes.broadcast((x.shape, y.shape), op.name)
                 raise
@@ -234,7 +240,7 @@ def binary(op: type[Op], check: Callable | None = None) -> Callable:
                 edge_a = (a.node or a) if a._requires_grad else None
                 edge_b = (b.node or b) if b._requires_grad else None
                 out.node = node = make_node(op, (edge_a, edge_b), NO_ATTRS, out.data)
-                out._requires_grad = True
+                out._requires_grad, node.gpu = True, gpu
                 if crosswise:  # the short form of what record() does for saves == ((1,), (0,))
                     keep_a, keep_b = edge_b is not None, edge_a is not None
                     node.saved = (a if keep_a else None, b if keep_b else None)

@@ -53,10 +53,10 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
     if x.ndim != 1 or r < 0:
         raise ValueError(f"[combinations] expects a vector and r >= 0; got shape {x.shape} and r={r}")
     if not r:
-        return x.new_zeros((0,))
+        return x[:0]
     rows = list((repeated_choices if with_replacement else choices)(range(x.shape[0]), r))
     if not rows:
-        return x.new_zeros((0, r))
+        return x[:0].reshape(0, r)
     return x[create.tensor(rows, device=x.device)]
 
 
@@ -83,8 +83,7 @@ def block_diag(*matrices: Tensor) -> Tensor:
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 … N - 1 of each element, along a new last dimension. ag.linalg.vander."""
     tensors("vander", x)
-    if not x.ndim:
-        raise ValueError("[vander] expects at least one dimension; got a 0-d tensor")
+    x = x if x.ndim else x.reshape(1)
     n = x.shape[-1] if N is None else N
     if n < 1 or (N is not None and N <= 1):
         raise ValueError(f"[vander] N must be above 1; got {n}")

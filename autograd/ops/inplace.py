@@ -10,8 +10,8 @@ import numpy as np
 from ..grad_mode import state
 from ..op import public
 from ..tensor import Tensor, assign
-from . import binary, select, unary
-from .getitem import fill, rewrap_for_write
+from . import binary, index, scatter, select, unary
+from .getitem import fill, index_put, rewrap_for_write
 
 
 def in_place(function: Callable, name: str, ufunc: Any = None) -> Callable:
@@ -88,6 +88,10 @@ for _function, _ufunc in ((binary.add, np.add), (binary.sub, np.subtract), (bina
                           (select.clamp, None), (addcmul, None), (addcdiv, None), (lerp, None)):  # fmt: skip
     _name = f"{_function.__name__}_"
     setattr(Tensor, _name, in_place(_function, _name, _ufunc))
+for _function in (index.scatter_add, index.index_add, scatter.scatter, scatter.scatter_reduce, scatter.index_fill, scatter.index_copy,
+                  scatter.index_reduce, scatter.put, scatter.masked_scatter, index_put):  # fmt: skip
+    _name = f"{_function.__name__}_"
+    setattr(Tensor, _name, in_place(_function, _name))
 for _op in (unary.Neg, unary.Abs, unary.Exp, unary.Log, unary.Sqrt, unary.Rsqrt, unary.Reciprocal, unary.Tanh, unary.Sigmoid,
             unary.Relu, unary.Floor, unary.Ceil, unary.Round, unary.Trunc):  # fmt: skip
     _name = f"{_op.name}_"

@@ -54,6 +54,8 @@ def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     axes = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
     if not axes and len(steps) == 1:
         return reshape(roll(reshape(x, -1), steps, 0), x.shape)
+    if not x.ndim:
+        raise IndexError(f"[roll] a 0-d tensor has no dimension {dims}; leave dims out")
     if len(steps) != len(axes) or not steps:
         raise ValueError(f"[roll] as many shifts as dims; got shifts={shifts} and dims={dims}")
     y = x
@@ -253,6 +255,8 @@ def _split_along(name: str, least: int, axis: int) -> Callable:
     def parts(x: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> tuple:
         where = next((w for w in (indices_or_sections, indices, sections) if w is not None), None)
         i = 0 if _at_least(x, least, name).ndim == 1 else axis
+        if isinstance(where, str | float | None):
+            raise TypeError(f"[{name}] give sections (a whole number) or indices (several); got {where!r}")
         if isinstance(where, int) and (where < 1 or x.shape[i] % where):
             raise ValueError(f"[{name}] dimension {i} of shape {x.shape} must split evenly; got {where} sections")
         return tensor_split(x, where, i)

@@ -87,6 +87,20 @@ def picked(x: Tensor, axis: int, indices: Tensor, keepdim: bool) -> Pair:
     return Pair((values, indices) if keepdim else (values.squeeze(axis), indices.squeeze(axis)))
 
 
+def argwhere(x: Tensor) -> Tensor:
+    """The positions of non-zero elements, a row each; see nonzero."""
+    return x.nonzero()
+
+
+def nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """The first `size` positions of non-zero elements, a row each; rows of fill_value where there are fewer."""
+    tensors("nonzero_static", x)
+    if size < 0:
+        raise ValueError(f"[nonzero_static] size must not be negative; got {size}")
+    rows = x.nonzero()[:size]
+    return cat([rows, rows.new_full((size - rows.shape[0], x.ndim), fill_value)]) if rows.shape[0] < size else rows
+
+
 # -- searching ------------------------------------------------------------------------------------------
 
 
@@ -249,7 +263,7 @@ def _answer(y: Tensor, inverse: Tensor, counts: Tensor, with_inverse: bool, with
     return (y, *((inverse,) if with_inverse else ()), *((counts,) if with_counts else ()))
 
 
-for _function in (argsort, sort, msort, topk, kthvalue, unique, unique_consecutive, isin):
+for _function in (argsort, sort, msort, topk, kthvalue, unique, unique_consecutive, isin, argwhere, nonzero_static):
     public(_function)
 for _function in (searchsorted, bucketize):
     public(_function, method=False)

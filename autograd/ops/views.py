@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -120,6 +121,13 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None) -
     return cat([unsqueeze(x, where) for x in tensors], shapes.axis_of(where, tensors[0].ndim + 1, "stack"))
 
 
+def _axis_within(x: Tensor, dim: int, op: str) -> int:
+    """axis_of() for what a 0-d tensor has no dimension for."""
+    if not x.ndim:
+        raise IndexError(f"[{op}] a 0-d tensor has no dimension {dim}; reshape it to (1,) first")
+    return shapes.axis_of(dim, x.ndim, op)
+
+
 def split(x: Tensor, split_size: Any, dim: int = 0) -> tuple:
     """x in parts of `split_size` along `dim` (the last may be smaller), or in parts of the given sizes; views."""
     i = shapes.axis_of(dim, x.ndim, "split")
@@ -147,13 +155,17 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple:
 
 def unbind(x: Tensor, dim: int = 0) -> tuple:
     """The slices of x along `dim`, views without that dimension."""
-    i = shapes.axis_of(dim, x.ndim, "unbind")
+    i = _axis_within(x, dim, "unbind")
     return tuple(apply(Slice, x, index=(*(slice(None),) * i, k)) for k in range(x.shape[i]))
 
 
-def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """x[start : start + length] along `dim`, a view."""
-    i = shapes.axis_of(dim, x.ndim, "narrow")
+def narrow(x: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """x[start : start + length] along `dim`, a view; start is a number or a 0-d integer tensor."""
+    i = _axis_within(x, dim, "narrow")
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.rank != 1):
+        raise TypeError(f"[narrow] start is a whole number or a 0-d integer tensor; got {start.dtype} {start.shape}")
+    start = operator.index(start)
+    start += x.shape[i] if start < 0 else 0
     if not 0 <= start <= x.shape[i] or length < 0 or start + length > x.shape[i]:
         raise IndexError(f"[narrow] {start} + {length} must lie within dimension {i} of shape {x.shape}")
     return apply(Slice, x, index=(*(slice(None),) * i, slice(start, start + length)))
@@ -194,12 +206,14 @@ def contiguous(x: Tensor) -> Tensor:
 
 
 def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False,
-       non_blocking: bool = False) -> Tensor:  # fmt: skip
+       non_blocking: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """x in another dtype and/or on another device: x.to("wgpu"), x.to(ag.float16), x.to(other), x.to(device, dtype).
 
     x itself when nothing changes (unless copy). Gradients flow back to where x is. non_blocking: transfers are
     queued anyway; accepted for PyTorch's sake.
     """
+    flags = [a for a in args if isinstance(a, bool)]  # PyTorch's order: non_blocking, copy
+    copy = flags[1] if len(flags) > 1 else copy
     for a in args:
         if isinstance(a, Tensor):
             device, dtype = a.device, a.dtype
@@ -221,7 +235,20 @@ def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool 
             y = apply(Cast, y, dtype=d.numpy)
     if where is not None and where != y.device:
         y = apply(Move, y, device=where, source=y.device)
-    return clone(y) if copy and y is x else y
+    return laid_out(clone(y) if copy and y is x else y, memory_format)
+
+
+def laid_out(x: Tensor, memory_format: Any) -> Tensor:
+    """x in PyTorch's memory format, or the name of one; None and preserve_format leave it as it is."""
+    form = str(memory_format).removeprefix("torch.")
+    if memory_format is None or form == "preserve_format":
+        return x
+    if form == "contiguous_format":
+        return contiguous(x)
+    if form not in ("channels_last", "channels_last_3d") or x.ndim != (4 if form == "channels_last" else 5):
+        raise ValueError(f"[to] no memory format {form} for shape {x.shape}: channels_last is for 4-D, channels_last_3d for 5-D")
+    last = contiguous(permute(x, 0, *range(2, x.ndim), 1))
+    return permute(last, 0, x.ndim - 1, *range(1, x.ndim - 1))
 
 
 def cpu(x: Tensor) -> Tensor:
@@ -238,8 +265,8 @@ def cast_function(name: str) -> Any:
     """x.float(), x.half(), …: x in a named dtype."""
     d = dtypes.as_dtype(name)
 
-    def cast(x: Tensor) -> Tensor:
-        return to(x, dtype=d)
+    def cast(x: Tensor, *, memory_format: Any = None) -> Tensor:
+        return to(x, dtype=d, memory_format=memory_format)
 
     cast.__name__, cast.__doc__ = name, f"x as {d.name}."
     return cast

@@ -26,17 +26,17 @@ class Pending:
     """A value that has not been computed: `launcher` of `args`, or a constant.
 
     args: Pendings of the same shape, constants, Arrays, and numbers as the kernel holds them.
-    ops, reads: how many ops and (at most) buffers the whole expression has. storage: once
+    ops, leaves: how many ops the whole expression has, and which Arrays it reads. storage: once
     computed. owner: a weak reference to the Array that stands for it.
     """
 
-    __slots__ = ("launcher", "args", "shape", "dtype", "main", "gpu", "ops", "reads")
+    __slots__ = ("launcher", "args", "shape", "dtype", "main", "gpu", "ops", "leaves")
     __slots__ += ("storage", "owner")
 
-    def __init__(self, launcher, args, shape, dtype, main, gpu, ops, reads):
+    def __init__(self, launcher, args, shape, dtype, main, gpu, ops, leaves):
         self.launcher, self.args = launcher, args
         self.shape, self.dtype, self.main, self.gpu = shape, dtype, main, gpu
-        self.ops, self.reads = ops, reads
+        self.ops, self.leaves = ops, leaves
         self.storage = None
 
     def array(self):
@@ -48,7 +48,7 @@ class Pending:
 
 def constant(shape, value, dtype, gpu):
     """An Array with one value everywhere, which costs nothing until it is needed."""
-    return stand_for(Pending(None, (value,), shape, dtype, dtype, gpu, 0, 0))
+    return stand_for(Pending(None, (value,), shape, dtype, dtype, gpu, 0, ()))
 
 
 def stand_for(p):
@@ -67,29 +67,38 @@ def pend(launcher, operands, main, dtype):
             gpu = x.gpu
             shape = x.shape if shape is None or shape == x.shape else broadcast_shapes(shape, x.shape)
     gpu.check(shape, dtype)
-    ops, reads, args = 1, 0, []
+    ops, leaves, args = 1, (), []
     for x in operands:
         p = x.pending if isinstance(x, Array) else None
-        if p is None or (p.launcher is not None and p.shape != shape):
-            if isinstance(x, Array):
-                x.storage  # noqa: B018  (of another shape: computed on its own)
-                reads += 1
-            args.append(x)
-        else:
+        if p is not None and (p.launcher is None or p.shape == shape):
             args.append(p)
-            ops, reads = ops + p.ops, reads + p.reads
-    if ops > MAX_OPS or (reads > MAX_READS and len(leaves_of(args)) > MAX_READS):
-        for i, x in enumerate(operands):
-            if isinstance(args[i], Pending) and args[i].launcher is not None:
-                x.storage  # noqa: B018
-                args[i] = x
-        ops, reads = 1, sum(isinstance(x, Array) for x in operands)
-    array = stand_for(Pending(launcher, tuple(args), shape, dtype, main, gpu, ops, reads))
+            ops += p.ops
+            leaves = leaves + tuple([leaf for leaf in p.leaves if leaf not in leaves]) if leaves else p.leaves
+        else:
+            args.append(x)
+            if isinstance(x, Array):
+                x.storage  # noqa: B018  (one of another shape is computed on its own)
+                if x not in leaves:
+                    leaves = (*leaves, x)
+    if ops > MAX_OPS or len(leaves) > MAX_READS:
+        args, ops = [cut(x) for x in operands], 1
+        leaves = tuple([x for x in args if isinstance(x, Array)])
+    array = stand_for(Pending(launcher, tuple(args), shape, dtype, main, gpu, ops, leaves))
     with gpu.queue.lock:
         gpu.waiting.append(array.pending.owner)
         if len(gpu.waiting) > MAX_WAITING:
             thin_out(gpu)
     return array
+
+
+def cut(x):
+    """An operand whose expression ends here: an Array that has its memory, a constant or a number."""
+    if not isinstance(x, Array):
+        return x
+    if x.pending is not None and x.pending.launcher is None:
+        return x.pending
+    x.storage  # noqa: B018
+    return x
 
 
 def thin_out(gpu):
