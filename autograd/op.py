@@ -10,9 +10,10 @@ import numpy as np
 from numpy import ndarray
 
 from . import dtypes, shapes
+from .aliasing import track_view
 from .grad_mode import state
 from .tape import make_node, make_pick
-from .tensor import Tensor, rewrap, track_view, wrap
+from .tensor import Tensor, rewrap, wrap
 
 REGISTRY: dict[str, type[Op]] = {}
 
@@ -215,6 +216,11 @@ def binary(op: type[Op], check: Callable | None = None) -> Callable:
     def build(strict: bool) -> Callable:
         def function(a: Any, b: Any) -> Tensor:
             if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+                number = b if isinstance(a, Tensor) else a
+                if number.__class__ is float or number.__class__ is int:
+                    y = _with_number(op, a, b)
+                    if y is not None:
+                        return y
                 return _general(op, a, b, check, strict)
             x, y = a.data, b.data
             if x.dtype is not y.dtype or not (check is None or x.dtype.kind == "f"):
@@ -252,6 +258,22 @@ def binary(op: type[Op], check: Callable | None = None) -> Callable:
     function = build(True)
     function.operator = build(False)  # type: ignore[attr-defined]
     return function
+
+
+def _with_number(op: type[Op], a: Any, b: Any) -> Tensor | None:
+    """A floating point tensor and a Python number, which takes the tensor's dtype; None for any other pair."""
+    x = a if isinstance(a, Tensor) else b
+    if not isinstance(x, Tensor) or x.data.dtype.kind != "f":
+        return None
+    a, b = (a, float(b)) if x is a else (float(a), b)
+    p, q = (a.data, b) if x is a else (a, b.data)
+    gpu = None if x.data.__class__ is ndarray else x.data.gpu
+    if gpu is not None and op.wgpu is None:
+        return None
+    y = wrap(state.run(op.numpy, p, q) if gpu is None else op.wgpu(p, q))  # type: ignore[misc]
+    if op.differentiable and x._requires_grad and state.enabled:
+        record(op, (a, b), NO_ATTRS, (y,))
+    return y
 
 
 def _general(op: type[Op], a: Any, b: Any, check: Callable | None, strict: bool) -> Tensor:

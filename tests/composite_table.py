@@ -203,3 +203,7 @@ COMPOSITES = {
                 (ValueError, "[setitem] the value must broadcast", lambda d: setitem([0, 1])(*ones(d, (3, 2), (3,))))),
     ),
 }
+
+from composite_rows_math import ROWS as MATH  # noqa: E402  (its rows are made with what stands above)
+
+COMPOSITES.update(MATH)

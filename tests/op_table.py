@@ -576,3 +576,9 @@ TABLE = {
         tuple(Case(lambda x, w=w: max_pool(x, *w)[0], lambda x, w=w: windows_of(x, *w).max((-1, -2)), (((5, 6),), ((2, 5, 6),))) for w in WINDOWS),
     ),
 }
+
+from op_rows_index import ROWS as INDEXING  # noqa: E402
+from op_rows_linalg import ROWS as LINALG  # noqa: E402
+from op_rows_special import ROWS as SPECIAL  # noqa: E402  (its rows are made with what stands above)
+
+TABLE.update(SPECIAL | INDEXING | LINALG)

@@ -317,3 +317,13 @@ def test_empty_tensors_can_be_changed(device):
     x[[]] = 2
     x[x > 5] = 3
     assert x.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_view_made_under_no_grad_is_not_changed_while_recording(device):
+    x, w = grid(device) + 0.0, leaf([1.0, 2.0, 3.0, 4.0], device)
+    with ag.no_grad():
+        v = x[1]
+    assert_raises(RuntimeError, "[mul_] a view made under no_grad", lambda: v.mul_(w))
+    assert_raises(RuntimeError, "[mul_] a view made under no_grad", lambda: v[:2].mul_(w[:2]))
+    v.mul_(2)  # nothing is recorded: nothing can be missed
+    assert array(x)[1].tolist() == [8, 10, 12, 14]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..tensor import Tensor, write
+from ..aliasing import write
+from ..tensor import Tensor
 
 if TYPE_CHECKING:
     from .module import Module

@@ -75,19 +75,19 @@ def new_tensor(x: Tensor, data: Any, dtype: Any = None, device: Any = None) -> T
 
 def tril(x: Tensor, diagonal: int = 0) -> Tensor:
     """x with zeros above the diagonal (shifted to the right by `diagonal`)."""
-    return x * _triangle(x, diagonal, below=True)
+    return x.masked_fill(_offset(x, "tril") > diagonal, 0)
 
 
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     """x with zeros below the diagonal (shifted to the right by `diagonal`)."""
-    return x * _triangle(x, diagonal, below=False)
+    return x.masked_fill(_offset(x, "triu") < diagonal, 0)
 
 
-def _triangle(x: Tensor, diagonal: int, below: bool) -> Tensor:
-    rows = create.arange(x.shape[-2], device=x.device).unsqueeze(1)
-    columns = create.arange(x.shape[-1], device=x.device)
-    inside = columns - rows <= diagonal if below else columns - rows >= diagonal
-    return inside.to(x.dtype)
+def _offset(x: Tensor, op: str) -> Tensor:
+    """Column minus row of every element of the last two dimensions."""
+    if x.ndim < 2:
+        raise ValueError(f"[{op}] expects at least 2 dimensions; got shape {x.shape}")
+    return create.arange(x.shape[-1], device=x.device) - create.arange(x.shape[-2], device=x.device).unsqueeze(1)
 
 
 def is_tensor(x: object) -> bool:

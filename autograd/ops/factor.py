@@ -78,21 +78,14 @@ def solve_right(a: Tensor, b: Tensor, triangle: str = "", unit: bool = False) ->
 # -- cholesky -------------------------------------------------------------------------------------------
 
 
-def _cholesky(a: np.ndarray) -> np.ndarray:
-    try:
-        return np.linalg.cholesky(a)
-    except np.linalg.LinAlgError:
-        raise ValueError("[cholesky] the matrix must be positive definite") from None
-
-
 @register
 class Cholesky(Op):
     """y = L with L L^T = a, lower triangular; a is symmetric and its lower triangle is read
     da = sym(L^-T P L^-1), P the lower triangle of L^T dL with its diagonal halved
     """
 
-    numpy = staticmethod(_cholesky)
-    wgpu = OnHost("cholesky", _cholesky)
+    numpy = staticmethod(np.linalg.cholesky)
+    wgpu = OnHost("cholesky", np.linalg.cholesky)
     keeps = True
 
     @staticmethod

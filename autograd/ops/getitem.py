@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, shapes
+from ..aliasing import assign
 from ..create import place
 from ..op import apply, public
-from ..tensor import Tensor, assign, rewrap
+from ..tensor import Tensor, rewrap
 from .index import IndexAdd, checked_index, take_rows
 from .movement import Slice
 from .scatter import Scatter

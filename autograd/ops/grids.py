@@ -122,8 +122,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
                 raise ValueError(f"[logspace] {name} must be a number or a 0-d tensor; got shape {x.shape}")
             device = x.device if device is None else device
     start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
-    if steps < 0:
-        raise ValueError(f"[logspace] steps must not be negative; got {steps}")
+    if not isinstance(steps, int) or steps < 0:
+        raise ValueError(f"[logspace] steps must be a whole number, not negative; got {steps}")
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
     gap = (end - start) / (steps - 1) if steps > 1 else 0.0
     values = [_power(base, start + gap * k if 2 * k < steps else end - gap * (steps - 1 - k)) for k in range(steps)]

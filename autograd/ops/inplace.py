@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..aliasing import assign
 from ..grad_mode import state
 from ..op import public
-from ..tensor import Tensor, assign
+from ..tensor import Tensor
 from . import binary, index, scatter, select, unary
 from .getitem import fill, index_put, rewrap_for_write
 

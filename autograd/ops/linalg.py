@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from .composite import tril
 from .diagonal import diagonal
 from .factor import Cholesky, Det, Eigh, Lu, Pinv, Qr, Svd, permutation, solve, solve_right, unpack
 from .matmul import matmul
+from .select import where
 
 
 def matrix(A: Tensor, op: str, square: bool = False) -> Tensor:
@@ -48,6 +49,24 @@ def _infos(A: Tensor) -> Tensor:
     return create.zeros(A.shape[:-2], dtype=dtypes.int32, device=A.device)
 
 
+def _with_info(function: Callable, A: Tensor, check_errors: bool, definite: bool = False) -> tuple:
+    """(function(A), info): info is 0, or the number of the first pivot of a matrix that is 0 (not positive, if `definite`).
+
+    What function gives for such a matrix is NaN; with check_errors it is an error.
+    """
+    try:
+        return function(A), _infos(A)
+    except ValueError:
+        if check_errors:
+            raise
+    pivots = diagonal(apply(Lu, A.detach(), pivot=not definite)[0], 0, -2, -1)
+    bad = (pivots <= 0) | pivots.isnan() if definite else pivots == 0
+    failed = bad.any(-1)
+    mask = failed.unsqueeze(-1).unsqueeze(-1)
+    y = function(where(mask, _identity(A), A)).masked_fill(mask, math.nan)
+    return y, ((bad.long().argmax(-1) + 1) * failed.long()).to(dtypes.int32)
+
+
 # -- solving --------------------------------------------------------------------------------------------
 
 
@@ -66,8 +85,8 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 
 def linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple:
-    """(solution, info): as solve(); a singular matrix is an error here too."""
-    return linalg_solve(A, B, left=left), _infos(A)
+    """(solution, info): as solve(), with NaN and the number of the zero pivot for a singular matrix."""
+    return _with_info(lambda a: linalg_solve(a, B, left=left), matrix(A, "solve_ex", square=True), check_errors)
 
 
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
@@ -95,8 +114,8 @@ def inv(A: Tensor) -> Tensor:
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple:
-    """(inverse, info): as inv(); a singular matrix is an error here too."""
-    return inv(A), _infos(A)
+    """(inverse, info): as inv(), with NaN and the number of the zero pivot for a singular matrix."""
+    return _with_info(inv, matrix(A, "inv_ex", square=True), check_errors)
 
 
 def pinverse(A: Tensor, rcond: float = 1e-15) -> Tensor:
@@ -114,8 +133,8 @@ def cholesky(A: Tensor, upper: bool = False) -> Tensor:
 
 
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple:
-    """(L, info): as cholesky(); a matrix that is not positive definite is an error here too."""
-    return cholesky(A, upper), _infos(A)
+    """(L, info): as cholesky(), with NaN and the order of the first minor that is not positive for a matrix with one."""
+    return _with_info(lambda a: cholesky(a, upper), matrix(A, "cholesky_ex", square=True), check_errors, definite=True)
 
 
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
+from ..aliasing import assign, replay
 from ..device import Device
 from ..op import Op, apply, record, register
 from ..tape import Node
-from ..tensor import Tensor, assign, replay, rewrap
+from ..tensor import Tensor, rewrap
 from ..webgpu import launch, views
 
 _cat_kernel = launch.Cat()

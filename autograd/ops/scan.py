@@ -59,6 +59,8 @@ def _reversed(x: Tensor, axis: int) -> Tensor:
 
 def _shifted(x: Tensor, axis: int, first: float) -> Tensor:
     """x one step later along an axis: `first`, x[0], x[1], ..., without the last."""
+    if not x.shape[axis]:
+        return x
     start = x.narrow(axis, 0, 1).detach().full_like(first)
     return cat([start, x.narrow(axis, 0, x.shape[axis] - 1)], axis)
 

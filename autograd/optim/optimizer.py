@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..aliasing import write
 from ..grad_mode import enable_grad, no_grad
-from ..tensor import Tensor, rewrap, write
+from ..tensor import Tensor, rewrap
 
 _BLOCK = 1 << 14  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
 

@@ -15,5 +15,8 @@ class OnHost:
     def __call__(self, *inputs: Any, **attrs: Any) -> Any:
         gpu = inputs[0].gpu
         gpu.counters["host_ops"] += 1
-        out = self.function(*[gpu.download(x) for x in inputs], **attrs)
+        try:
+            out = self.function(*[gpu.download(x) for x in inputs], **attrs)
+        except ValueError as error:  # in the op's name, as on the CPU
+            raise ValueError(f"[{self.name}] {error}; got shapes {' and '.join(str(x.shape) for x in inputs)}") from None
         return tuple([gpu.upload(y) for y in out]) if isinstance(out, tuple) else gpu.upload(out)

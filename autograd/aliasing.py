@@ -1,0 +1,112 @@
+"""Tensors that share memory: which views show a base, and what a change in place does to all of them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from numpy import ndarray
+
+from .grad_mode import state
+from .tensor import Tensor
+
+
+class Views:
+    """What in-place operations must know of a storage's views. On a base: `refs` to its views. On a view: `base`,
+    and `steps`, the (op, attrs) that lead from the base to it."""
+
+    __slots__ = ("base", "refs", "steps")
+
+    def __init__(self, base: Tensor | None = None, steps: tuple = ()):
+        self.base, self.steps = base, steps
+        self.refs: list[weakref.ref] = []
+
+
+UNTRACKED = Views()  # of every view made under no_grad
+
+
+def track_view(view: Tensor, x: Tensor, op: Any, attrs: dict) -> None:
+    """Note that `view` = op(x, **attrs) shows x's memory, if it does."""
+    data, source = view.data, x.data
+    if data.__class__ is ndarray:
+        shared = data is source or data.base is source or (source.base is not None and data.base is source.base)
+    else:
+        shared = data.storage is source.storage
+    if not shared:
+        return
+    view.version = x.version
+    if not state.enabled or x.views is UNTRACKED:
+        view.views = UNTRACKED
+        return
+    if x.views is None:
+        x.views = Views()
+    base = x if x.views.base is None else x.views.base
+    view.views = Views(base, (*x.views.steps, (op, attrs)))
+    refs = base.views.refs  # type: ignore[union-attr]
+    if len(refs) > 16 and len(refs) & (len(refs) - 1) == 0:  # at each power of two: forget the dead ones
+        refs[:] = [r for r in refs if r() is not None]
+    refs.append(weakref.ref(view))
+
+
+def replay(x: Tensor, steps: tuple) -> Tensor:
+    """Lead from a base to a view once more."""
+    from .op import apply
+
+    for op, attrs in steps:
+        x = apply(op, x, **attrs)
+    return x
+
+
+def assign(x: Tensor, value: Tensor, name: str) -> Tensor:
+    """Make x hold `value` (already of its shape and dtype), history included: what every in-place operation ends in.
+
+    RuntimeError for a leaf that requires grad while recording, and for an expanded tensor; x is unchanged then.
+    """
+    recording = state.enabled and (value._requires_grad or x._requires_grad)
+    if recording and x.views is UNTRACKED:
+        raise RuntimeError(
+            f"[{name}] a view made under no_grad cannot be changed in place while recording: its base would not know. "
+            "Make the view outside, or clone() it."
+        )
+    base = x.views.base if x.views is not None else None
+    if recording and (_is_fixed(x) or (base is not None and _is_fixed(base))):
+        raise RuntimeError(
+            f"[{name}] a leaf that requires grad cannot be changed in place while recording. "
+            "Use `with ag.no_grad():`, or an out-of-place operation."
+        )
+    write(x, value.data, name)
+    if not recording:
+        return x
+    if base is None:
+        x.node, x._requires_grad = value.node, value._requires_grad
+        root = x
+    else:
+        from .ops.movement import set_view
+
+        written = set_view(base, value, x.views.steps)  # type: ignore[union-attr]
+        base.node, base._requires_grad = written.node, True
+        root = base
+    for ref in root.views.refs if root.views is not None else ():
+        v = ref()
+        if v is not None:
+            again = replay(root, v.views.steps)
+            v.node, v._requires_grad = again.node, again._requires_grad
+    return x
+
+
+def _is_fixed(t: Tensor) -> bool:
+    return t._requires_grad and t.node is None
+
+
+def write(x: Tensor, data: Any, name: str) -> None:
+    """Copy data of x's shape into x's memory and count the change."""
+    strides = x.data.strides
+    if 0 in strides and x.data.size and any(s == 0 and n > 1 for s, n in zip(strides, x.data.shape, strict=True)):
+        raise RuntimeError(f"[{name}] elements of an expanded tensor share memory; clone() it before changing it")
+    if x.data.__class__ is ndarray:
+        if not x.data.flags.writeable:
+            raise RuntimeError(f"[{name}] the memory is read-only; clone() the tensor before changing it")
+        x.data[...] = data
+    else:
+        x.data.gpu.copy_into(x.data, data)
+    x.version[0] += 1
