@@ -57,9 +57,10 @@ def replay(x: Tensor, steps: tuple) -> Tensor:
     return x
 
 
-def assign(x: Tensor, value: Tensor, name: str) -> Tensor:
+def assign(x: Tensor, value: Tensor, name: str, fresh: bool = False) -> Tensor:
     """Make x hold `value` (already of its shape and dtype), history included: what every in-place operation ends in.
 
+    fresh: nobody else has the tensor `value`, so that its memory may become x's.
     RuntimeError for a leaf that requires grad while recording, and for an expanded tensor; x is unchanged then.
     """
     recording = state.enabled and (value._requires_grad or x._requires_grad)
@@ -74,7 +75,7 @@ def assign(x: Tensor, value: Tensor, name: str) -> Tensor:
             f"[{name}] a leaf that requires grad cannot be changed in place while recording. "
             "Use `with ag.no_grad():`, or an out-of-place operation."
         )
-    write(x, value.data, name)
+    write(x, value.data, name, fresh and not recording)
     if not recording:
         return x
     if base is None:
@@ -98,8 +99,11 @@ def _is_fixed(t: Tensor) -> bool:
     return t._requires_grad and t.node is None
 
 
-def write(x: Tensor, data: Any, name: str) -> None:
-    """Copy data of x's shape into x's memory and count the change."""
+def write(x: Tensor, data: Any, name: str, fresh: bool = False) -> None:
+    """Copy data of x's shape into x's memory and count the change.
+
+    On the GPU, where a copy is a dispatch, x takes a fresh value over instead, if nobody else sees its old memory.
+    """
     strides = x.data.strides
     if 0 in strides and x.data.size and any(s == 0 and n > 1 for s, n in zip(strides, x.data.shape, strict=True)):
         raise RuntimeError(f"[{name}] elements of an expanded tensor share memory; clone() it before changing it")
@@ -107,6 +111,8 @@ def write(x: Tensor, data: Any, name: str) -> None:
         if not x.data.flags.writeable:
             raise RuntimeError(f"[{name}] the memory is read-only; clone() the tensor before changing it")
         x.data[...] = data
+    elif fresh and data.replaces(x.data):
+        x.data = data
     else:
         x.data.gpu.copy_into(x.data, data)
     x.version[0] += 1

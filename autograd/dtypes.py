@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -9,11 +11,12 @@ class DType:
     """An element type. `ag.float32` and its siblings are the only instances.
 
     name: PyTorch's name; numpy: the NumPy dtype; rank: 0 bool, 1 integer, 2 floating point.
+    NumPy has no bfloat16: its twin is a structure of one uint16, which NumPy moves and does not calculate with.
     """
 
     __slots__ = ("itemsize", "name", "numpy", "rank")
 
-    def __init__(self, name: str, numpy: type, rank: int):
+    def __init__(self, name: str, numpy: Any, rank: int):
         self.name, self.numpy, self.rank = name, np.dtype(numpy), rank
         self.itemsize = self.numpy.itemsize
 
@@ -31,12 +34,13 @@ class DType:
 float64 = DType("float64", np.float64, 2)
 float32 = DType("float32", np.float32, 2)
 float16 = DType("float16", np.float16, 2)
+bfloat16 = DType("bfloat16", [("bfloat16", np.uint16)], 2)
 int64 = DType("int64", np.int64, 1)
 int32 = DType("int32", np.int32, 1)
 uint8 = DType("uint8", np.uint8, 1)
 bool_ = DType("bool", np.bool_, 0)
 
-ALL = (float64, float32, float16, int64, int32, uint8, bool_)
+ALL = (float64, float32, float16, bfloat16, int64, int32, uint8, bool_)
 BY_NUMPY = {d.numpy: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL} | {"double": float64, "float": float32, "half": float16, "long": int64, "int": int32}
 _BY_PYTHON = {float: None, int: int64, bool: bool_}
@@ -97,6 +101,8 @@ def _wider(a: DType, b: DType) -> DType:
     """PyTorch's promotion of two types, both of full weight: the higher kind wins, then the larger size."""
     if a.rank != b.rank:
         return a if a.rank > b.rank else b
+    if a.itemsize == b.itemsize and a is not b and a.rank == 2:
+        return float32  # holds both float16 and bfloat16
     return a if a.itemsize >= b.itemsize else b
 
 
@@ -131,3 +137,21 @@ def _weighted(x: object) -> tuple[DType, int]:
     if data is not None and hasattr(x, "requires_grad"):
         return BY_NUMPY[data.dtype], 2 if data.shape else 1
     return scalar_dtype(x), 0  # type: ignore[arg-type]
+
+
+def widened(x: Any) -> Any:
+    """A bfloat16 array as the float32 array of the same values; anything else as it is."""
+    if getattr(x, "dtype", None) != bfloat16.numpy:
+        return x
+    return (x["bfloat16"].astype(np.uint32) << 16).view(np.float32)
+
+
+def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy of x in another dtype; to bfloat16 by way of float32, rounded to nearest, ties to even."""
+    x = widened(x)
+    if dtype != bfloat16.numpy:
+        return x.astype(dtype)
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32).reshape(x.shape)
+    rounded = (bits + (0x7FFF + ((bits >> 16) & 1))) >> 16
+    rounded = np.where(np.isnan(x), bits >> 16 | 0x40, rounded)
+    return np.asarray(rounded.astype(np.uint16)).view(bfloat16.numpy)

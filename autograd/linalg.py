@@ -1,6 +1,7 @@
 """torch.linalg's names: ag.linalg.solve, ag.linalg.svd, …"""
 
 from .ops.diagonal import linalg_diagonal as diagonal
+from .ops.grids import linalg_vander as vander
 from .ops.linalg import (
     cholesky,
     cholesky_ex,
@@ -24,7 +25,6 @@ from .ops.linalg import linalg_solve as solve
 from .ops.linalg import linalg_solve_ex as solve_ex
 from .ops.linalg import linalg_svd as svd
 from .ops.linalg import pinverse as pinv
-from .ops.grids import linalg_vander as vander
 from .ops.matmul import matmul
 from .ops.matrix_norm import cond, matrix_norm, matrix_rank, vector_norm
 from .ops.matrix_norm import linalg_norm as norm
@@ -32,7 +32,7 @@ from .ops.products import linalg_cross as cross
 from .ops.products import linalg_vecdot as vecdot
 
 __all__ = [
-    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex", "lu", "lu_factor", "lu_solve", "matmul",
-    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex",
-    "solve_triangular", "svd", "svdvals", "vander", "vecdot", "vector_norm",
+    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex", "lu", "lu_factor",
+    "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr",
+    "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip

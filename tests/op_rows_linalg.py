@@ -38,8 +38,8 @@ def gram(x):
     return np.einsum("...ij,...ik->...jk", x, x)
 
 
-def not_square(name):
-    return ValueError, f"[{name}] expects square matrices [..., n, n]; got shape (2, 3)", lambda d: getattr(ag, name)(*ones(d, (2, 3)))
+def not_square(name, *rest):
+    return ValueError, f"[{name}] expects square matrices [..., n, n]; got shape (2, 3)", lambda d: getattr(ag, name)(*ones(d, (2, 3)), *rest)
 
 
 def a_vector(name):

@@ -8,9 +8,49 @@ from .loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
 from .module import Module
 from .parameter import Parameter
 from .rnn import GRU, GRUCell
+from .convolution import (
+    Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
+)  # fmt: skip
+from .criterion import (
+    BCELoss, CTCLoss, CosineEmbeddingLoss, GaussianNLLLoss, HingeEmbeddingLoss, HuberLoss, KLDivLoss, MarginRankingLoss,
+    MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, PoissonNLLLoss, SmoothL1Loss, SoftMarginLoss,
+    TripletMarginLoss, TripletMarginWithDistanceLoss,
+)  # fmt: skip
+from .elementwise import (
+    CELU, ELU, GLU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, Mish, PReLU, ReLU6, SELU, Softmax2d, Softmin, Softshrink,
+    Softsign, Tanhshrink, Threshold,
+)  # fmt: skip
+from .normalisation import (
+    BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LocalResponseNorm,
+    RMSNorm,
+)  # fmt: skip
+from .pairs import (
+    Bilinear, CosineSimilarity, EmbeddingBag, PairwiseDistance,
+)  # fmt: skip
+from .shaping import (
+    PADDING_LAYERS,
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d,
+    AvgPool1d, AvgPool2d, AvgPool3d, ChannelShuffle, Fold, LPPool1d, LPPool2d, LPPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
+    PixelShuffle, PixelUnshuffle, Unfold, Upsample, UpsamplingBilinear2d, UpsamplingNearest2d,
+)  # fmt: skip
+
+globals().update(PADDING_LAYERS)  # ConstantPad1d … CircularPad3d
 
 __all__ = [
-    "BCEWithLogitsLoss", "CrossEntropyLoss", "Dropout", "Embedding", "Flatten", "GELU", "GRU", "GRUCell", "Identity", "L1Loss",
-    "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Module", "ModuleDict", "ModuleList", "NLLLoss",
-    "Parameter", "ReLU", "Sequential", "SiLU", "Sigmoid", "Softmax", "Softplus", "Tanh", "functional", "init", "utils",
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BCELoss",
+    "BCEWithLogitsLoss", "Bilinear", "CELU", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d",
+    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+    "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "CTCLoss", "Dropout", "ELU",
+    "Embedding", "EmbeddingBag", "Flatten", "Fold", "functional", "GaussianNLLLoss", "GELU", "GLU", "GroupNorm", "GRU",
+    "GRUCell", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "init",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU", "Linear",
+    "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "LPPool1d", "LPPool2d", "LPPool3d", "MarginRankingLoss", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MSELoss", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PairwiseDistance", "Parameter", "PixelShuffle",
+    "PixelUnshuffle", "PoissonNLLLoss", "PReLU", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReLU", "ReLU6",
+    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "RMSNorm", "SELU", "Sequential", "Sigmoid", "SiLU",
+    "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
+    "Tanhshrink", "Threshold", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unfold", "Upsample",
+    "UpsamplingBilinear2d", "UpsamplingNearest2d", "utils", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip

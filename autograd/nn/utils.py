@@ -11,7 +11,8 @@ import numpy as np
 from .. import create, dtypes
 from ..grad_mode import no_grad
 from ..ops.views import cat, stack
-from ..tensor import Tensor
+from ..tensor import Tensor, rewrap
+from ..webgpu import foreach
 
 _JOINED_BYTES = 32 << 20  # gradients are joined up to this size: fewer kernels, and no buffer that is too large
 
@@ -35,6 +36,11 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
         return create.zeros(())
     if all(g.data.__class__ is np.ndarray for g in grads):
         return _clip_on_host(grads, max_norm, p, error_if_nonfinite)
+    if p == 2 and not error_if_nonfinite and foreach.fits([g.data for g in grads]):
+        result = rewrap(foreach.clip([g.data for g in grads], max_norm), [0])
+        for g in grads:
+            g.version[0] += 1
+        return result[0]
     groups = _joined(grads)
     norm = _norm([vector for vector, _ in groups], p)
     _check_finite(norm, error_if_nonfinite)

@@ -11,7 +11,7 @@ from ..op import Op, public, register, unary
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu.launch import Unary
-from .rounding import floating
+from .rounding import floating, half_in_single
 
 
 def _scaled(x: float, order: int) -> float:
@@ -91,12 +91,14 @@ class I1e(Op):
 i0e, i1e = unary(I0e), unary(I1e)
 
 
+@half_in_single
 def i0(x: Tensor) -> Tensor:
     """The modified Bessel function of order 0: exp(|x|) * i0e(x)."""
     x = floating(x, "i0")
     return x.abs().exp() * i0e(x)
 
 
+@half_in_single
 def i1(x: Tensor) -> Tensor:
     """The modified Bessel function of order 1: exp(|x|) * i1e(x)."""
     x = floating(x, "i1")

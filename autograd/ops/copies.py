@@ -69,7 +69,7 @@ def fill(x: Tensor, value: Any) -> Tensor:
     return where(create.full((), True, dtypes.bool_, x.device), value.to(x.dtype).to(x.device), x)
 
 
-_SOURCES = {
+_SOURCES: dict[str, Callable] = {
     "expand": views.expand, "view": views.view, "narrow": views.narrow, "permute": views.permute, "squeeze": views.squeeze,
     "t": views.t, "transpose": views.transpose, "unbind": views.unbind, "unsqueeze": views.unsqueeze,
     "split_with_sizes": rearrange.split_with_sizes, "select": rearrange.select, "unfold": diagonal.unfold,

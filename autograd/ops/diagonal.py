@@ -211,7 +211,7 @@ def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
         return reshape(apply(Slice, x, index=(slice(0, size),)), (size,)) if size in (0, 1) else unfold(x, 0, size, step)
     i = shapes.axis_of(dimension, x.ndim, "unfold")
     if not 0 <= size <= x.shape[i] or step < 1:
-        raise ValueError(f"[unfold] size must lie in [0, {x.shape[i]}] and step be positive; got size={size}, step={step}, shape {x.shape}")
+        raise ValueError(f"[unfold] size must lie in [0, {x.shape[i]}], step above 0; got size={size}, step={step} for {x.shape}")
     return apply(Unfold, x, axis=i, size=size, step=step)
 
 

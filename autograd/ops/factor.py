@@ -263,7 +263,7 @@ class Svd(Op):
 
 
 def _eigh(a: np.ndarray, triangle: str) -> tuple:
-    return tuple(np.linalg.eigh(a, triangle))
+    return tuple(np.linalg.eigh(a, "U" if triangle == "U" else "L"))
 
 
 @register

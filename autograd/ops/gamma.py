@@ -10,7 +10,7 @@ from ..op import Op, public, register, unary
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu.launch import Unary
-from .rounding import floating
+from .rounding import floating, half_in_single
 from .select import where
 
 # Stirling's series: B_2k / (2k (2k - 1)) of 1/z^(2k - 1), and that of its derivative, -B_2k / (2k) of 1/z^2k.
@@ -56,6 +56,7 @@ class Lgamma(Op):
         return dy * digamma(x)
 
 
+@half_in_single
 def digamma(x: Tensor) -> Tensor:
     """The derivative of lgamma: NaN at the negative integers, -inf at 0.
 

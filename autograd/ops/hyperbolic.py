@@ -7,18 +7,20 @@ from typing import Any
 
 from ..op import public
 from ..tensor import Tensor
-from .rounding import floating, mirrored, pair, tensors
+from .rounding import floating, half_in_single, mirrored, pair, tensors
 from .select import where
 
 _LARGE = 1e8  # above it 1 + x^2 is x^2, also where float32 could not hold the square
 
 
+@half_in_single
 def acosh(x: Tensor) -> Tensor:
     """log(x + sqrt(x^2 - 1)), accurate near 1; NaN below 1."""
     t = floating(x, "acosh") - 1
     return (t + t.sqrt() * (t + 2).sqrt()).log1p()
 
 
+@half_in_single
 def asinh(x: Tensor) -> Tensor:
     """log(x + sqrt(x^2 + 1)), odd, accurate near 0."""
     x = floating(x, "asinh")
@@ -30,12 +32,14 @@ def asinh(x: Tensor) -> Tensor:
     return where(x < 0, -y, y)
 
 
+@half_in_single
 def atanh(x: Tensor) -> Tensor:
     """log((1 + x) / (1 - x)) / 2"""
     x = floating(x, "atanh")
     return (x.log1p() - (-x).log1p()) * 0.5
 
 
+@half_in_single
 def sinc(x: Tensor) -> Tensor:
     """sin(pi x) / (pi x), 1 at 0; near 0 its Taylor series, so that its derivatives hold there too."""
     u = floating(x, "sinc") * math.pi
@@ -76,20 +80,21 @@ def hypot(x: Tensor, other: Tensor) -> Tensor:
 
 def xlogy(x: Any, other: Any) -> Tensor:
     """x * log(other), 0 where x = 0 (unless other is NaN)."""
-    return _times_log(*pair(x, other, "xlogy"), lambda t: t.log())
+    return _times_log(*pair(x, other, "xlogy"), Tensor.log, 1)
 
 
 def xlog1py(x: Any, other: Any) -> Tensor:
     """x * log(1 + other), 0 where x = 0 (unless other is NaN)."""
-    return _times_log(*pair(x, other, "xlog1py"), lambda t: t.log1p())
+    return _times_log(*pair(x, other, "xlog1py"), Tensor.log1p, 0)
 
 
-def _times_log(x: Tensor, other: Tensor, log: Any) -> Tensor:
-    # 0 * log(0) is NaN: there the product is masked; x's gradient stays log(other), as PyTorch has it.
-    zero = (x == 0) & ~other.isnan()
-    return where(zero, 0.0, x * log(other))
+def _times_log(x: Tensor, other: Tensor, log: Any, neutral: float) -> Tensor:
+    # Where 0 meets an infinite or undefined logarithm, that of `neutral`, 0, takes its place: the gradients are 0 too.
+    undefined = (x == 0) & ~(log(other.detach()).abs() < float("inf")) & ~other.isnan()
+    return x * log(where(undefined, float(neutral), other))
 
 
+@half_in_single
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), with x held in [eps, 1 - eps] where eps is given."""
     x = floating(x, "logit")

@@ -164,7 +164,8 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
 def _fits(x: Tensor, index: Any, axis: int, op: str) -> None:
     shape = getattr(index, "shape", ())
     if len(shape) != x.ndim or any(n > x.shape[k] for k, n in enumerate(shape) if k != axis):
-        raise ValueError(f"[{op}] index must have x's dimensions and at most its sizes except along {axis}; got {shape} for {x.shape}")
+        rule = f"index must have x's dimensions and at most its sizes except along {axis}"
+        raise ValueError(f"[{op}] {rule}; got {shape} for {x.shape}")
 
 
 def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
@@ -177,7 +178,8 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     _fits(x, index, i, "scatter_add")
     fits = src.ndim == index.ndim and all(n <= m for n, m in zip(index.shape, src.shape, strict=True))
     if x.dtype is not src.dtype or not fits:
-        raise ValueError(f"[scatter_add] src must cover index and share x's dtype; got {src.shape} {src.dtype} for {index.shape} {x.dtype}")
+        got = f"{src.shape} {src.dtype} for {index.shape} {x.dtype}"
+        raise ValueError(f"[scatter_add] src must cover index and share x's dtype; got {got}")
     return apply(ScatterAdd, x, checked_index(index, x.shape[i], "scatter_add"), src, axis=i).reshape(shape)
 
 

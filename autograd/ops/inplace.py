@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,23 @@ def in_place(function: Callable, name: str, ufunc: Any = None) -> Callable:
             raise ValueError(f"[{name}] the result must have the tensor's own shape; got {y.shape} for {x.shape}")
         if y.dtype.rank > x.dtype.rank:
             raise TypeError(f"[{name}] a result of {y.dtype} cannot be stored in {x.dtype}")
-        return assign(x, y.to(x.dtype), name)
+        value = y.to(x.dtype)
+        del y
+        fresh = getrefcount(value) <= 2  # our variable and the argument: nobody else has it
+        return assign(x, value, name, fresh)
 
     changed.__name__, changed.__doc__ = name, f"{function.__doc__ or ''}\nIn place: x is changed and returned."
     return changed
+
+
+def _of_copy(function: Callable) -> Callable:
+    """function of a copy of x: for a gradient that needs what x was."""
+
+    def copied(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(x.clone(), *args, **kwargs)
+
+    copied.__doc__ = function.__doc__
+    return copied
 
 
 def _at_once(x: Tensor, y: Any) -> bool:
@@ -89,10 +103,13 @@ for _function, _ufunc in ((binary.add, np.add), (binary.sub, np.subtract), (bina
                           (select.clamp, None), (addcmul, None), (addcdiv, None), (lerp, None)):  # fmt: skip
     _name = f"{_function.__name__}_"
     setattr(Tensor, _name, in_place(_function, _name, _ufunc))
-for _function in (index.scatter_add, index.index_add, scatter.scatter, scatter.scatter_reduce, scatter.index_fill, scatter.index_copy,
-                  scatter.index_reduce, scatter.put, scatter.masked_scatter, index_put):  # fmt: skip
+for _function in (index.scatter_add, index.index_add, scatter.scatter, scatter.index_fill, scatter.index_copy, scatter.put,
+                  scatter.masked_scatter, index_put):  # fmt: skip
     _name = f"{_function.__name__}_"
     setattr(Tensor, _name, in_place(_function, _name))
+for _function in (scatter.scatter_reduce, scatter.index_reduce):
+    _name = f"{_function.__name__}_"
+    setattr(Tensor, _name, in_place(_of_copy(_function), _name))
 for _op in (unary.Neg, unary.Abs, unary.Exp, unary.Log, unary.Sqrt, unary.Rsqrt, unary.Reciprocal, unary.Tanh, unary.Sigmoid,
             unary.Relu, unary.Floor, unary.Ceil, unary.Round, unary.Trunc):  # fmt: skip
     _name = f"{_op.name}_"

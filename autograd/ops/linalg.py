@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +24,8 @@ def matrix(A: Tensor, op: str, square: bool = False) -> Tensor:
     if not isinstance(A, Tensor):
         raise TypeError(f"[{op}] expected a Tensor; got {type(A).__name__}")
     if A.ndim < 2 or (square and A.shape[-1] != A.shape[-2]):
-        raise ValueError(f"[{op}] expects {'square matrices [..., n, n]' if square else 'matrices [..., m, n]'}; got shape {A.shape}")
+        kind = "square matrices [..., n, n]" if square else "matrices [..., m, n]"
+        raise ValueError(f"[{op}] expects {kind}; got shape {A.shape}")
     if A.dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(f"[{op}] expects float32 or float64; got {A.dtype}. Convert with .float() first")
     return A
@@ -311,7 +313,7 @@ def multi_dot(tensors: Sequence[Tensor], **kwargs: Any) -> Tensor:
     row, column = parts[0].ndim == 1, parts[-1].ndim == 1
     parts[0] = parts[0].unsqueeze(0) if row else parts[0]
     parts[-1] = parts[-1].unsqueeze(1) if column else parts[-1]
-    for left, right in zip(parts, parts[1:], strict=False):
+    for left, right in itertools.pairwise(parts):
         if left.shape[1] != right.shape[0]:
             raise ValueError(f"[multi_dot] inner sizes must agree; got {left.shape} @ {right.shape}")
     y = _cheapest(parts)
@@ -342,7 +344,7 @@ def _cheapest(parts: list[Tensor]) -> Tensor:
     return found[0, n - 1]
 
 
-for _function in (cholesky, cholesky_solve, cholesky_inverse, triangular_solve, pinverse, lu, qr, svd, det, slogdet, logdet, matrix_power,
-                  matrix_exp):  # fmt: skip
+for _function in (cholesky, cholesky_solve, cholesky_inverse, triangular_solve, pinverse, lu, qr, svd, det, slogdet, logdet,
+                  matrix_power, matrix_exp):  # fmt: skip
     public(_function)
 public(inv, "inverse")

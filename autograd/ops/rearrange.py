@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -239,7 +240,7 @@ def tensor_split(x: Tensor, indices_or_sections: Any = None, dim: int = 0, *, in
     i = shapes.axis_of(dim, x.ndim, "tensor_split")
     if isinstance(where, Tensor):
         if where.dtype is not dtypes.int64 or where.ndim > 1:
-            raise ValueError(f"[tensor_split] sections or indices are int64 of at most 1 dimension; got {where.dtype} {where.shape}")
+            raise ValueError(f"[tensor_split] sections or indices are int64, 0-D or 1-D; got {where.dtype} {where.shape}")
         where = where.tolist()
     n = x.shape[i]
     if isinstance(where, int):
@@ -248,7 +249,7 @@ def tensor_split(x: Tensor, indices_or_sections: Any = None, dim: int = 0, *, in
         cuts = [k * (n // where) + min(k, n % where) for k in range(where + 1)]
     else:
         cuts = [0, *[operator.index(k) for k in where], n]  # type: ignore[union-attr]
-    return tuple(apply(Slice, x, index=(*(slice(None),) * i, slice(a, b))) for a, b in zip(cuts, cuts[1:], strict=False))
+    return tuple(apply(Slice, x, index=(*(slice(None),) * i, slice(a, b))) for a, b in itertools.pairwise(cuts))
 
 
 def _split_along(name: str, least: int, axis: int) -> Callable:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, shapes
 from ..op import apply, promoted, public
 from ..tensor import Tensor
 from .select import where
@@ -28,6 +30,18 @@ def tensors(op: str, *given: Any) -> None:
             raise TypeError(f"[{op}] expected a Tensor; got {type(x).__name__}. ag.tensor(...) makes one")
 
 
+def half_in_single(function: Callable) -> Callable:
+    """Decorator of a function of one tensor: float16 is computed in float32 and rounded once."""
+
+    @wraps(function)
+    def wider(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if isinstance(x, Tensor) and x.dtype is dtypes.float16:
+            return function(x.to(dtypes.float32), *args, **kwargs).to(dtypes.float16)
+        return function(x, *args, **kwargs)
+
+    return wider
+
+
 def no_bools(x: Tensor, op: str) -> Tensor:
     """x; TypeError where it is a tensor of booleans."""
     if x.dtype is dtypes.bool_:
@@ -40,6 +54,7 @@ def pair(a: Any, b: Any, op: str, floats: bool = True) -> tuple[Tensor, Tensor]:
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         raise TypeError(f"[{op}] at least one operand must be a Tensor; got two numbers")
     a, b = promoted(a, b)
+    shapes.broadcast([x.shape for x in (a, b) if isinstance(x, Tensor)], op)
     like = a if isinstance(a, Tensor) else b
     a, b = (x if isinstance(x, Tensor) else like.new_full((), x, dtype=like.dtype) for x in (a, b))
     return (floating(a, op), floating(b, op)) if floats else (a, b)

@@ -171,7 +171,7 @@ def _reduced(x: Tensor, dim: int, index: Tensor, src: Any, reduce: str, op: str,
     if not index.numel():
         return x.clone()
     if not include_self:
-        neutral = y.new_full((), _neutral(reduce, x.dtype)).expand(*places.shape)
+        neutral = y.new_full((), _neutral(reduce, x)).expand(*places.shape)
         y = apply(Scatter, y, places, neutral, axis=i)
     if reduce in ("sum", "mean"):
         total = apply(ScatterAdd, y, places, source, axis=i)
@@ -186,12 +186,13 @@ def _mean(total: Tensor, places: Tensor, axis: int, include_self: bool) -> Tenso
     return total / count if total.dtype.is_floating_point else total.floor_divide(count)
 
 
-def _neutral(reduce: str, dtype: dtypes.DType) -> Any:
+def _neutral(reduce: str, x: Tensor) -> Any:
     if reduce in ("sum", "mean", "prod"):
         return int(reduce == "prod")
-    if dtype.is_floating_point:
+    if x.dtype.is_floating_point:
         return float("-inf" if reduce == "amax" else "inf")
-    limits = np.iinfo(np.int32 if dtype is dtypes.int64 else dtype.numpy)
+    narrow = x.dtype is dtypes.int64 and x.device.type != "cpu"  # 32 bits on the GPU
+    limits = np.iinfo("int32" if narrow else x.data.dtype)
     return limits.min if reduce == "amax" else limits.max
 
 
@@ -288,7 +289,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     shape = shapes.broadcast((x.shape, mask.shape), "masked_scatter")
     places = mask.expand(*shape).reshape(-1).nonzero().reshape(-1)
     if places.numel() > source.numel():
-        raise ValueError(f"[masked_scatter] source must have an element for each of {places.numel()} places; got {source.numel()}")
+        raise ValueError(f"[masked_scatter] source must have at least {places.numel()} elements; got {source.numel()}")
     y = x.expand(*shape)
     if not places.numel():
         return y.clone()

@@ -12,7 +12,7 @@ from ..op import Op, public, register, unary
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu.launch import Unary
-from .rounding import floating
+from .rounding import floating, half_in_single
 from .select import where
 
 
@@ -145,6 +145,7 @@ erfcx, erfinv = unary(Erfcx), unary(Erfinv)
 _NOTHING = 40.0  # erfc is 0 from here on, in float64 too
 
 
+@half_in_single
 def erfc(x: Tensor) -> Tensor:
     """1 - erf(x), to full relative accuracy in the tail: erfcx(x) * exp(-x^2)."""
     x = floating(x, "erfc")
@@ -153,11 +154,13 @@ def erfc(x: Tensor) -> Tensor:
     return where(near, 1 - x.erf(), erfcx(tail) * (-tail * tail).exp())
 
 
+@half_in_single
 def ndtr(x: Tensor) -> Tensor:
     """The standard normal distribution function: erfc(-x / sqrt(2)) / 2."""
     return erfc(floating(x, "ndtr") * -math.sqrt(0.5)) * 0.5
 
 
+@half_in_single
 def log_ndtr(x: Tensor) -> Tensor:
     """log(ndtr(x)), also where ndtr(x) is 0."""
     x = floating(x, "log_ndtr")
@@ -170,6 +173,7 @@ def _log_tail(x: Tensor) -> Tensor:
     return (erfcx(x * -math.sqrt(0.5)) * 0.5).log() - x * x * 0.5
 
 
+@half_in_single
 def ndtri(p: Tensor) -> Tensor:
     """The x whose ndtr is p: -inf at 0, inf at 1, NaN beyond. Below 0.1 by Newton's method on log_ndtr."""
     p = floating(p, "ndtri")
@@ -182,6 +186,7 @@ def ndtri(p: Tensor) -> Tensor:
     return where(low, x, erfinv(p.masked_fill(low, 0.5) * 2 - 1) * math.sqrt(2))
 
 
+@half_in_single
 def entr(x: Tensor) -> Tensor:
     """-x * log(x): 0 at 0, -inf below."""
     x = floating(x, "entr")

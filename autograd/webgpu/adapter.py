@@ -59,12 +59,15 @@ def describe(adapter):
     """What `devices()` says of one adapter."""
     info, limits = adapter.info, adapter.limits
     withheld = os.environ.get("AUTOGRAD_WGPU_NO_F16", "") not in ("", "0")
+    native = "shader-f16" in adapter.features and not withheld
     return {
         "name": info["device"],
         "backend": info["backend_type"],
         "type": info["adapter_type"],
         "driver": info["description"],
-        "shader_f16": "shader-f16" in adapter.features and not withheld,
+        "shader_f16": native,
+        "float16": "native" if native else "packed in pairs, computed in float32",
+        "bfloat16": "packed in pairs, computed in float32",
         "limits": {key: limits[key] for key in (*RAISED_LIMITS, *DEFAULT_LIMITS)},
     }
 

@@ -3,6 +3,8 @@
 Importing this module does not import wgpu: Tensor asks it what an Array is.
 """
 
+from sys import getrefcount
+
 import numpy as np
 
 from .layout import (
@@ -14,6 +16,7 @@ from .layout import (
     is_contiguous,
     pack_words,
 )
+from .packed import BFLOAT16, FLOAT16, FLOAT32, PACKED
 from .shaders import WGSL_TYPES
 
 INT64 = np.dtype(np.int64)
@@ -22,6 +25,7 @@ BOOL = np.dtype(np.bool_)
 STORED = {
     np.dtype(np.float32): np.dtype(np.float32),
     np.dtype(np.float16): np.dtype(np.float16),
+    BFLOAT16: BFLOAT16,
     np.dtype(np.int32): np.dtype(np.int32),
     INT64: np.dtype(np.int32),
     BOOL: np.dtype(np.uint32),
@@ -100,6 +104,14 @@ class Array:
             element_count(shape),
         )
 
+    def replaces(self, old):
+        """Whether this waiting value may take the place of `old`: nobody sees old's memory but its own expression."""
+        if self.pending is None or self.shape != old.shape or getrefcount(self) > 4:
+            return False
+        held = getrefcount(old) - self.pending.mentions(old)
+        alone = old._storage is None or getrefcount(old._storage) <= 2
+        return alone and held <= 3
+
     def __repr__(self):
         return (
             f"Array(shape={self.shape}, strides={self.strides}, offset={self.offset}, "
@@ -137,7 +149,9 @@ class Gpu:
         self.device = device
         self.info = info
         self.name = info["name"]
-        self.has_f16 = info["shader_f16"]
+        # (type in a kernel, type in memory) of each dtype here, and the dtypes whose elements share words.
+        self.types = dict(WGSL_TYPES) if info["shader_f16"] else {**WGSL_TYPES, FLOAT16: ("f32", "half2")}
+        self.packed = frozenset(dtype for dtype, (_, memory) in self.types.items() if memory in PACKED)
         self.wgpu_device = wgpu_device
         self.pool = pool
         self.queue = queue
@@ -164,8 +178,6 @@ class Gpu:
         if size >= INDEX_LIMIT:
             raise ValueError(f"[wgpu] kernels index with 32 bits; shape {shape} has {size:,} elements.")
         stored = stored_dtype(dtype)
-        if stored.itemsize == 2 and not self.has_f16:
-            raise TypeError(f"[wgpu] {self.name} has no shader-f16; use float32 on this adapter.")
         if size * stored.itemsize > self.pool.max_bytes:
             self.pool.refuse(size * stored.itemsize)
         return stored
@@ -183,7 +195,7 @@ class Gpu:
         flat = values.astype(STORED[values.dtype], order="C", copy=False).reshape(-1)
         if flat.nbytes % 4:
             flat = np.append(flat, flat[-1:])
-        self.queue.upload(out.storage.buffer, np.ascontiguousarray(flat))
+        self.queue.upload(out.storage.buffer, np.ascontiguousarray(flat).view(np.uint8))
         return out
 
     def download(self, array):
@@ -192,7 +204,7 @@ class Gpu:
             return np.empty(array.shape, array.dtype)
         low, high = extent(array.shape, array.strides, array.offset)
         stored = STORED[array.dtype]
-        # A write or read moves whole words, so an odd float16 start is rounded down.
+        # A write or read moves whole words, so an odd 16-bit start is rounded down.
         start = low * stored.itemsize // 4 * 4
         nbytes = -(-((high + 1) * stored.itemsize - start) // 4) * 4
         self.counters["bytes_downloaded"] += nbytes
@@ -236,6 +248,12 @@ class Gpu:
 
         return copy(array)
 
+    def cast(self, array, dtype):
+        """A contiguous copy in another dtype."""
+        from .movement import cast
+
+        return cast(array, dtype)
+
     def copy_into(self, dst, src):
         """Write an Array or a number, broadcast, into the memory that `dst` views."""
         from .movement import copy_into
@@ -252,13 +270,17 @@ class Gpu:
         """The compiled kernel of wgsl/<name>.wgsl.
 
         `libs` names files of wgsl/lib to append, `extra` is WGSL text to append, and each
-        keyword becomes an alias: `T="f32"` appends `alias T = f32;`.
+        keyword becomes an alias: `T="f32"` appends `alias T = f32;`. Where E is packed, what is
+        only read is read so, and what is written as E is float32: see written().
         """
         key = (name, libs, extra, *types.items())
         kernel = self.kernels.get(key)
         if kernel is None:
-            aliases = "".join(f"alias {alias} = {kind};\n" for alias, kind in types.items())
-            kernel = self.pipelines.get(name, tuple(libs), aliases + extra)
+            packed = types.get("E") if types.get("E") in PACKED else None
+            aliases = "".join(
+                f"alias {alias} = {'f32' if kind in PACKED else kind};\n" for alias, kind in types.items()
+            )
+            kernel = self.pipelines.get(name, tuple(libs), aliases + extra, packed)
             self.kernels[key] = kernel
         return kernel
 
@@ -270,6 +292,10 @@ class Gpu:
         """
         if not isinstance(params, bytes):
             params = pack_words(params)
+        if kernel.source.packed:
+            for array, access in zip(arrays, kernel.layout.access[1:]):
+                if access == "w" and array.dtype in self.packed:
+                    raise TypeError(f"[{kernel.name}] writes float32 here, not packed {array.dtype}: see packed.widened")
         storages = [array.storage for array in arrays]
         key = (kernel.layout.id, *(storage.id for storage in storages))
         if isinstance(groups, int):
@@ -278,8 +304,16 @@ class Gpu:
 
     def alias_types(self, dtype):
         """The aliases T (in the kernel) and E (in memory) of a dtype."""
-        kind, element = WGSL_TYPES[dtype]
+        kind, element = self.types[dtype]
         return {"T": kind, "E": element}
+
+    def written(self, dtype):
+        """The dtype that kernels write where the result is to be `dtype`: float32 where that is packed."""
+        return FLOAT32 if dtype in self.packed else dtype
+
+    def rounded(self, array, dtype):
+        """What a kernel wrote, in the dtype it is to have."""
+        return array if array.dtype == dtype else self.cast(array, dtype)
 
     def flush(self):
         """Submit what is queued, waiting expressions included, and return at once."""

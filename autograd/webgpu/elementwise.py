@@ -119,7 +119,7 @@ class Plan:
     """What a launch needs once its operands' geometry is known."""
 
     __slots__ = ("kernel", "layout", "shape", "strides", "size", "dtype", "nbytes", "tail")
-    __slots__ += ("params", "x", "y", "kind", "head")
+    __slots__ += ("params", "x", "y", "kind", "head", "main", "plain")
 
 
 class Elementwise:
@@ -152,9 +152,9 @@ class Elementwise:
             if dtype is None:
                 text += declare_scalar(name, kind, lane, wide)
             else:
-                text += declare_operand(name, binding, WGSL_TYPES[dtype], how)
+                text += declare_operand(name, binding, gpu.types[dtype], how)
                 binding += 1
-        out_types = WGSL_TYPES[out_dtype]
+        out_types = gpu.types[out_dtype]
         text += declare_output(binding, out_types, result or out_types[0], out_dtype, wide)
         main = f"{self.family}4" if wide else self.family
         libs = (*TYPE_LIBS[kind], "params", main)
@@ -171,7 +171,12 @@ class Elementwise:
         plan.dtype = self.result_dtype(dtype)
         out = gpu.empty(plan.shape, plan.dtype)
         plan.nbytes = out.storage.buffer.size
-        plan.kind = WGSL_TYPES[dtype][0]
+        plan.kind, plan.main = WGSL_TYPES[dtype][0], dtype
+        plan.kernel = plan.layout = None
+        if not gpu.packed.isdisjoint([plan.dtype, *[a.dtype for a in arrays]]):
+            plan.plain = False  # two elements a word: finish() leaves it to an expression's kernel
+            return plan
+        plan.plain = plan.size > 0
         walks = [
             broadcast_strides(a.shape, a.strides, plan.shape)
             if isinstance(a, Array)
@@ -198,6 +203,8 @@ class Elementwise:
 
     def finish(self, gpu, plan, operands):
         """Allocate the output, queue the dispatch: the general case."""
+        if plan.kernel is None and plan.size:
+            return fuse.at_once(self, operands, plan)
         storage = Storage(gpu.take(plan.nbytes), gpu.give)
         out = Array(storage, plan.shape, plan.strides, 0, plan.dtype, gpu, plan.size)
         if not plan.size:
@@ -248,7 +255,7 @@ class Unary(Elementwise):
         aligned = not offset & 3
         key = (x.shape, x.strides, x.dtype, aligned, gpu)
         plan = self.plans.get(key) or self.lookup(key, (x,), x.dtype, aligned)
-        if offset or not plan.size:
+        if offset or not plan.plain:
             return self.finish(gpu, plan, (x,))
         storage = Storage(gpu.take(plan.nbytes), gpu.give)
         source = x.storage
@@ -285,7 +292,7 @@ class Binary(Elementwise):
         aligned = not offset & 3
         key = (a.shape, a.strides, b.shape, b.strides, a.dtype, aligned, gpu)
         plan = self.plans.get(key) or self.lookup(key, (a, b), a.dtype, aligned)
-        if offset or not plan.size:
+        if offset or not plan.plain:
             return self.finish(gpu, plan, (a, b))
         storage = Storage(gpu.take(plan.nbytes), gpu.give)
         left, right = a.storage, b.storage

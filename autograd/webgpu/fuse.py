@@ -39,6 +39,18 @@ class Pending:
         self.ops, self.leaves = ops, leaves
         self.storage = None
 
+    def mentions(self, array):
+        """How many references to `array` this expression holds."""
+        count, seen, stack = 0, set(), [self]
+        while stack:
+            p = stack.pop()
+            for held in (p.args, p.leaves):
+                if id(held) not in seen:
+                    seen.add(id(held))
+                    count += sum(x is array for x in held)
+            stack.extend(x for x in p.args if isinstance(x, Pending) and id(x.args) not in seen)
+        return count
+
     def array(self):
         """The Array that stands for this value; only when computed."""
         size = element_count(self.shape)
@@ -161,6 +173,16 @@ def compute(root):
         finally:
             # One that failed is not tried again by itself: whoever holds it will hear of it.
             gpu.waiting = [r for r in gpu.waiting if is_waiting(a := r()) and a.pending is not root]
+
+
+def at_once(launcher, operands, plan):
+    """launcher(*operands), whose geometry is known, in an expression's kernel of its own: that of packed types."""
+    args, gpu = tuple([cut(x) for x in operands]), None
+    for x in operands:
+        gpu = x.gpu if isinstance(x, Array) else gpu
+    p = Pending(launcher, args, plan.shape, plan.dtype, plan.main, gpu, 1, ())
+    (p.storage,) = Expression([p]).run(gpu)
+    return p.array()
 
 
 def run(group):

@@ -6,16 +6,17 @@ from struct import Struct
 
 import numpy as np
 
-from .buffers import Array, Storage
+from .buffers import STORED, Array, Storage
 from .elementwise import BOOL, TYPE_LIBS, WORKGROUP, Plan, readings, scalar_word
 from .layout import broadcast_strides, coalesce, contiguous_strides, element_count, pack_words, workgroups
 from . import shaders
+from .packed import PACKED
 from .shaders import WGSL_TYPES, Source
 
 MAX_WORDS = 64  # of a parameter slot
 LANES = "xyzw"
 FORMATS = {"f32": "f", "i32": "i", "u32": "I"}
-UINT8, HALF = np.dtype(np.uint8), np.dtype(np.float16)
+UINT8 = np.dtype(np.uint8)
 
 
 class Expression:
@@ -96,12 +97,12 @@ class Expression:
         walks = [broadcast_strides(a.shape, a.strides, self.shape) for a in self.leaves]
         sizes, *walks = coalesce(self.shape, *walks) if walks else ([element_count(self.shape)],)
         how = readings(sizes, walks, aligned)
-        text = KernelText(self, ops, outputs, sizes, walks, how)
+        text = KernelText(self, gpu.types, ops, outputs, sizes, walks, how)
         plan.kernel = gpu.pipelines.fused(text.key(), text.source)
         plan.layout = plan.kernel.layout.id
         size = element_count(self.shape)
-        plan.nbytes = [size * (2 if WGSL_TYPES[p.dtype][1] == "f16" else 4) for p in self.group]
-        plan.x, plan.y = workgroups(-(-size // (WORKGROUP * (4 if how else 1))))
+        plan.nbytes = [size * STORED[p.dtype].itemsize for p in self.group]
+        plan.x, plan.y = workgroups(-(-size // (WORKGROUP * (1 if text.lanes == [""] else 4))))
         plan.head = Struct("<" + "".join(FORMATS[k] for _, k in self.numbers) + f"{len(self.leaves)}I")
         words = [size, *sizes, *(stride & 0xFFFFFFFF for walk in walks for stride in walk)]
         plan.tail = pack_words(words).ljust(4 * MAX_WORDS - plan.head.size, b"\0")
@@ -109,10 +110,16 @@ class Expression:
 
 
 class KernelText:
-    """Writes the WGSL of an expression for a rank and a way of reading each leaf."""
+    """Writes the WGSL of an expression for a rank and a way of reading each leaf.
 
-    def __init__(self, expression, ops, outputs, sizes, walks, how):
-        self.ops, self.outputs = ops, outputs
+    An invocation makes one element, or four: with vec4 loads where all leaves have them, one by
+    one where a packed output asks for whole words.
+    """
+
+    def __init__(self, expression, types, ops, outputs, sizes, walks, how):
+        self.types, self.ops, self.outputs = types, ops, outputs
+        packed = any(types[ops[node][2]][1] in PACKED for node in outputs)
+        self.lanes = list(LANES) if packed or how is not None else [""]
         self.rank, self.wide = len(sizes), how is not None
         # A leaf that is walked as the output is needs no coordinates.
         dense = contiguous_strides(tuple(sizes))
@@ -120,13 +127,17 @@ class KernelText:
             ("dense" if tuple(walk) == dense or not walk else "strided", reading)
             for walk, reading in zip(walks, how or ["one"] * len(walks), strict=True)
         ]
-        self.leaf_types = [WGSL_TYPES[a.dtype] for a in expression.leaves]
+        self.leaf_types = [types[a.dtype] for a in expression.leaves]
         self.numbers = [kind for _, kind in expression.numbers]
 
     def key(self):
         """What two equal texts have in common."""
         ops = tuple((launcher.name, launcher.out, str(main), str(out), args) for launcher, main, out, args in self.ops)
         return ops, self.outputs, self.rank, self.wide, tuple(self.how), tuple(self.leaf_types), tuple(self.numbers)
+
+    def element(self, node):
+        """The type in memory of an op's result."""
+        return self.types[self.ops[node][2]][1]
 
     def source(self):
         """All parts of the module: its main first, then each op's file, then what they share."""
@@ -140,7 +151,10 @@ class KernelText:
             source.parts.append((f"{name}.wgsl", specialised(shaders.read(name), kind, result, suffix)))
         used = sorted(set(kinds))
         libs = {"math"} if "f32" in used else set()
-        source.parts += [(f"lib/{lib}.wgsl", shaders.read(f"lib/{lib}")) for lib in libs]
+        libs.update(memory for _, memory in self.leaf_types)
+        libs.update(self.types[out][1] for _, _, out, _ in self.ops)
+        libs &= {"math", *PACKED}
+        source.parts += [(f"lib/{lib}.wgsl", shaders.read(f"lib/{lib}")) for lib in sorted(libs)]
         source.parts += [(f"lib/{kind}.wgsl", shared(kind)) for kind in used]
         return source
 
@@ -151,11 +165,10 @@ class KernelText:
     def declarations(self):
         lines = ["struct Params { w: array<vec4<u32>, 16> }", "@group(0) @binding(0) var<uniform> p: Params;"]
         for i, ((_, element), (_, reading)) in enumerate(zip(self.leaf_types, self.how, strict=True)):
-            memory = f"vec4<{element}>" if reading == "row" else element
+            memory = in_memory(element, reading == "row")
             lines.append(f"@group(0) @binding({i + 1}) var<storage, read> x{i}: array<{memory}>;")
         for j, node in enumerate(self.outputs):
-            element = WGSL_TYPES[self.ops[node][2]][1]
-            memory = f"vec4<{element}>" if self.wide else element
+            memory = in_memory(self.element(node), len(self.lanes) > 1)
             binding = len(self.leaf_types) + 1 + j
             lines.append(f"@group(0) @binding({binding}) var<storage, read_write> y{j}: array<{memory}>;")
         fields = ", ".join(f"y{j}: {WGSL_TYPES[self.ops[node][2]][0]}" for j, node in enumerate(self.outputs))
@@ -171,33 +184,54 @@ class KernelText:
             values = ", ".join(
                 f"bitcast<{self.numbers[n]}>({self.word(n)})" if code == "k" else f"{names[code]}{n}" for code, n in args
             )
-            lines.append(f"  let v{i} = {rounded(f'op_{launcher.name}_{kind}_{result}({values})', out, result)};")
+            value = f"op_{launcher.name}_{kind}_{result}({values})"
+            lines.append(f"  let v{i} = {rounded(value, out, self.element(i), result)};")
         lines += [f"  return Out({', '.join(f'v{node}' for node in self.outputs)});", "}", ""]
         return "\n".join(lines)
 
     def main(self):
         """Find the elements, compute, store: one or four an invocation."""
-        first, step = len(self.numbers) + len(self.how), "4u * " if self.wide else ""
-        lines = [
+        first, four = len(self.numbers) + len(self.how), len(self.lanes) > 1
+        step = "4u * " if four else ""
+        lines = [] if self.wide else ["fn element(i: u32) -> Out {", *self.reads(first, "i"), "}"]
+        lines += [
             f"@compute @workgroup_size({WORKGROUP})",
             "fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w: vec3<u32>) {",
             f"  let i = g.x + g.y * w.x * {WORKGROUP}u;",
             f"  if ({step}i >= {self.word(first)}) {{ return; }}",
         ]
-        lines += self.coordinates(first + 1, f"{step}i") if any(h == "strided" for h, _ in self.how) else []
-        for n, ((walk, reading), (kind, _)) in enumerate(zip(self.how, self.leaf_types, strict=True)):
-            at = f"{self.word(len(self.numbers) + n)} + " + (f"{step}i" if walk == "dense" else self.distance(first, n))
-            one = {"row": f"vec4<{kind}>(x{n}[({at}) / 4u])", "splat": f"vec4<{kind}>({kind}(x{n}[{at}]))"}
-            lines.append(f"  let r{n} = {one.get(reading, f'{kind}(x{n}[{at}])')};")
-        lanes = LANES if self.wide else [""]
-        for lane in lanes:
-            values = ", ".join(f"r{n}.{lane}" if lane else f"r{n}" for n in range(len(self.how)))
-            lines.append(f"  let o{lane} = compute({values});")
-        for j, node in enumerate(self.outputs):
-            element = WGSL_TYPES[self.ops[node][2]][1]
-            parts = ", ".join(f"{element}(o{lane}.y{j})" for lane in lanes)
-            lines.append(f"  y{j}[i] = {f'vec4<{element}>({parts})' if self.wide else parts};")
+        if self.wide:
+            lines += self.reads(first, "4u * i")
+        else:  # past the end a lane makes the last element again: what it writes is padding
+            last = f"{self.word(first)} - 1u"
+            at = {lane: f"min(4u * i + {k}u, {last})" if four else "i" for k, lane in enumerate(self.lanes)}
+            lines += [f"  let o{lane} = element({at[lane]});" for lane in self.lanes]
+        lines += [f"  y{j}[i] = {self.stored(j, node)};" for j, node in enumerate(self.outputs)]
         return "\n".join([*lines, "}", ""])
+
+    def reads(self, first, index):
+        """Statements that read each leaf from element `index` on and compute: one result, or one a lane."""
+        lines = self.coordinates(first + 1, index) if any(h == "strided" for h, _ in self.how) else []
+        for n, ((walk, reading), (kind, element)) in enumerate(zip(self.how, self.leaf_types, strict=True)):
+            at = f"{self.word(len(self.numbers) + n)} + " + (index if walk == "dense" else self.distance(first, n))
+            place = f"({at}) / 4u" if reading == "row" else f"({at}) / 2u" if element in PACKED else at
+            value = f"x{n}[{place}]"
+            if element in PACKED:
+                value = f"{element}_four({value})" if reading == "row" else f"{element}_one({value}, {at})"
+            value = f"vec4<{kind}>({value})" if reading == "row" else f"{kind}({value})"
+            lines.append(f"  let r{n} = {f'vec4<{kind}>({value})' if reading == 'splat' else value};")
+        for lane in self.lanes if self.wide else [""]:
+            values = ", ".join(f"r{n}.{lane}" if lane else f"r{n}" for n in range(len(self.how)))
+            lines.append(f"  {f'let o{lane} =' if self.wide else 'return'} compute({values});")
+        return lines
+
+    def stored(self, j, node):
+        """What memory gets of output j."""
+        element = self.element(node)
+        if element in PACKED:
+            return f"{element}_words(vec4<f32>({', '.join(f'o{lane}.y{j}' for lane in self.lanes)}))"
+        parts = ", ".join(f"{element}(o{lane}.y{j})" for lane in self.lanes)
+        return f"vec4<{element}>({parts})" if len(self.lanes) > 1 else parts
 
     def coordinates(self, first, index):
         """Statements that take the flat index apart: c0 … of the output."""
@@ -213,14 +247,23 @@ class KernelText:
         return " + ".join(f"c{d} * {self.word(strides + d)}" for d in range(self.rank))
 
 
-def rounded(value, dtype, result):
+def in_memory(element, four):
+    """The type of one element of a buffer, or of four together."""
+    if element in PACKED:
+        return "vec2<u32>" if four else "u32"
+    return f"vec4<{element}>" if four else element
+
+
+def rounded(value, dtype, element, result):
     """A call's value as memory would give it back, so that fused and unfused agree."""
     if result == "bool":
         return f"u32({value})"
     if dtype == UINT8:
         return f"({value}) & 255u"
-    if dtype == HALF:
+    if element == "f16":
         return f"f32(f16({value}))"
+    if element in PACKED:
+        return f"{element}_round({value})"
     return f"u32({value})" if dtype == BOOL and result != "u32" else value
 
 

@@ -15,6 +15,7 @@ from .layout import (
     workgroups,
 )
 from .movement import copy, narrow
+from .packed import widened
 from .reduce import Fold
 from .shaders import WGSL_TYPES
 
@@ -54,20 +55,20 @@ def read_bounds(index):
 def queue_gather(x, index, shape, index_strides, x_strides, step):
     """One dispatch of wgsl/gather.wgsl; `step` is x's stride along the indexed axis."""
     gpu = x.gpu
-    y = gpu.empty(shape, x.dtype)
+    y = gpu.empty(shape, gpu.written(x.dtype))
     if y.size:
         key = (shape, index_strides, x_strides, step, x.dtype, gpu)
         plan = gather_plans.get(key)
         if plan is None:
             sizes, *walks = coalesce(shape, index_strides, x_strides)
             rest = SCALARS + pack_tail(y.size, sizes, walks, (step, 0))
-            kernel = gpu.kernel("gather", ("params",), E=WGSL_TYPES[x.dtype][1])
+            kernel = gpu.kernel("gather", ("params",), E=gpu.types[x.dtype][1])
             groups = workgroups(-(-y.size // WORKGROUP))
             plan = gather_plans.keep(key, (kernel, rest, groups))
         kernel, rest, groups = plan
         head = OFFSETS.pack(index.offset, x.offset, 0, 0)
         gpu.run(kernel, (index, x, y), head + rest, groups)
-    return y
+    return gpu.rounded(y, x.dtype)
 
 
 class Gather:
@@ -121,6 +122,7 @@ def off_axis(strides, axis):
 class ScatterAdd:
     """`ScatterAdd()(x, index, src, axis)`: torch.scatter_add, repeatable to the bit."""
 
+    @widened
     def __call__(self, x, index, src, axis):
         return combine(x, index, src, axis, "scatter_add")
 
@@ -130,6 +132,7 @@ class ScatterReduce:
 
     kernels = {"prod": "scatter_prod", "amax": "scatter_amax", "amin": "scatter_amin"}
 
+    @widened
     def __call__(self, x, index, src, axis, reduce):
         return combine(x, index, src, axis, self.kernels[reduce])
 
@@ -163,6 +166,7 @@ def combine_part(x, index, src, axis, name):
 class Scatter:
     """`Scatter()(x, index, src, axis)`: torch.scatter; of repeated places the last one wins."""
 
+    @widened
     def __call__(self, x, index, src, axis):
         check_rank(x)
         if not index.size or not x.size:
@@ -215,6 +219,7 @@ class IndexAdd:
     A long index is sorted first: looking through it for every element would be quadratic.
     """
 
+    @widened
     def __call__(self, x, index, src, axis):
         check_rank(x)
         if x.size * index.size >= SORT_ABOVE:
@@ -243,6 +248,7 @@ index_add = IndexAdd()
 class PutAdd:
     """`PutAdd()(x, index, src)`: a 1-D x with src's elements added at a flat index."""
 
+    @widened
     def __call__(self, x, index, src):
         walk = broadcast_strides(src.shape, src.strides, index.shape)
         src = src.view(index.shape, walk, src.offset)

@@ -15,6 +15,7 @@ from .layout import (
     pack_words,
 )
 from .movement import Pad, copy_into, narrow
+from .packed import FLOAT32
 from .reduce import Fold
 
 MAX_GROUPS = 65535
@@ -78,6 +79,11 @@ def split_count(a, b):
     return parts
 
 
+def partial_type(a):
+    """The dtype of sums that are still to be added up: never one of 16 bits."""
+    return FLOAT32 if a.dtype.itemsize == 2 else a.dtype
+
+
 def queue_product(plan, a, b, bias, y):
     """Queue the one dispatch of a plan."""
     _, kernel, rest, groups = plan
@@ -96,39 +102,44 @@ class Matmul:
         self.plans = Plans()
 
     def __call__(self, a, b, bias=None):
+        y = self.product(a, b, bias, a.gpu.written(a.dtype))
+        return y if y.dtype == a.dtype else a.gpu.cast(y, a.dtype)
+
+    def product(self, a, b, bias, dtype):
+        """The product written in `dtype`: the operands' own or float32."""
         extra = None if bias is None else bias.strides
         key = (a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype)
-        key += (extra, a.gpu)
+        key += (extra, dtype, a.gpu)
         plan = self.plans.get(key)
         if plan is None:
-            return self.first(key, a, b, bias)
-        y = a.gpu.empty(plan[0], a.dtype)
+            return self.first(key, a, b, bias, dtype)
+        y = a.gpu.empty(plan[0], dtype)
         queue_product(plan, a, b, bias, y)
         return y
 
-    def first(self, key, a, b, bias):
+    def first(self, key, a, b, bias, dtype):
         """A product not met before; kept as a plan where it is one plain dispatch."""
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
         shape = (*batch, a.shape[-2], b.shape[-1])
-        y = a.gpu.empty(shape, a.dtype)
+        y = a.gpu.empty(shape, dtype)
         if not y.size:
             return y
         if not a.shape[-1]:
             copy_into(y, 0 if bias is None else bias)
             return y
         if a.shape[-1] > LONGEST_K:
-            return self.by_pieces(a, b, bias)
+            return a.gpu.rounded(self.by_pieces(a, b, bias), dtype)
         whole = a, b
         folded = fold_batch(a, b)
         if folded is not None:
             a, b = folded
         parts = 1 if bias is not None else split_count(a, b)
         if parts > 1:
-            return self.split(a, b, parts, shape)
+            return self.split(a, b, parts, shape, dtype)
         m, n = a.shape[-2], b.shape[-1]
         if element_count(shape) * a.shape[-1] >= LARGE:
             a, b = self.aligned(a, b)
-        plan = (shape, *self.plan(a, b, bias, m, n))
+        plan = (shape, *self.plan(a, b, bias, m, n, dtype))
         if (a, b) == (whole if folded is None else folded):
             self.plans.keep(key, plan)
         queue_product(plan, a, b, bias, y)
@@ -144,23 +155,24 @@ class Matmul:
 
     def by_pieces(self, a, b, bias):
         """A product whose k one invocation may not walk, as a sum of shorter ones."""
-        k, y = a.shape[-1], bias
+        k, y = a.shape[-1], None if bias is None else a.gpu.rounded(bias, partial_type(a))
         for start in range(0, k, LONGEST_K):
             count = min(LONGEST_K, k - start)
-            part = self(narrow(a, a.ndim - 1, start, count), narrow(b, b.ndim - 2, start, count))
+            operands = narrow(a, a.ndim - 1, start, count), narrow(b, b.ndim - 2, start, count)
+            part = self.product(*operands, None, partial_type(a))
             y = part if y is None else add(part, y)
         return y
 
-    def split(self, a, b, parts, shape):
+    def split(self, a, b, parts, shape, dtype):
         """The sum of `parts` products over shorter k, each a matrix of one batch."""
         (m, k), n = a.shape, b.shape[-1]
         piece = k // parts
         a = a.view((parts, m, piece), (piece * a.strides[1], *a.strides), a.offset)
         b = b.view((parts, piece, n), (piece * b.strides[0], *b.strides), b.offset)
-        y = sum_over(self(a, b), (0,))
+        y = sum_over(self.product(a, b, None, partial_type(a)), (0,), dtype=dtype)
         return y.view(shape, contiguous_strides(shape), 0)
 
-    def plan(self, a, b, bias, m, n):
+    def plan(self, a, b, bias, m, n, dtype):
         """(kernel, parameters after the offsets, workgroups); operands may be padded."""
         k = a.shape[-1]
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -175,7 +187,7 @@ class Matmul:
                 f"[matmul] {count} products of ({m}, {k}) @ ({k}, {n}) are more than one "
                 "dispatch holds; multiply in pieces."
             )
-        kernel = self.kernel(a.gpu, a, b, bias, n, rows, cols)
+        kernel = self.kernel(a.gpu, a, b, bias, n, rows, cols, dtype)
         words = [0 if bias is None else bias.strides[-1], m, n, k, len(sizes)]
         words += [*a.strides[-2:], *b.strides[-2:], *dim_words(sizes, a_batch, b_batch)]
         return kernel, pack_words(words), groups
@@ -187,7 +199,7 @@ class Matmul:
             return (4, 4) if gpu.info["type"] == "CPU" and m * n >= 1 << 18 else (2, 2)
         return 1, 1
 
-    def kernel(self, gpu, a, b, bias, n, rows, cols):
+    def kernel(self, gpu, a, b, bias, n, rows, cols, dtype):
         """The kernel for these strides, this n and this tile."""
         libs = (
             f"matmul_a_{order(a, True, 'along_k', 'along_m')}",
@@ -196,4 +208,4 @@ class Matmul:
             "matmul_plain" if bias is None else "matmul_bias",
         )
         tile = f"const ROWS = {rows}u;\nconst COLS = {cols}u;\n"
-        return gpu.kernel("matmul", libs, tile, **gpu.alias_types(a.dtype))
+        return gpu.kernel("matmul", libs, tile, O=gpu.types[dtype][1], **gpu.alias_types(a.dtype))

@@ -5,11 +5,13 @@ from struct import Struct
 import numpy as np
 
 from . import fuse
-from .buffers import Array
+from ..dtypes import converted
+from .buffers import STORED, Array
 from .elementwise import (
     LANES,
     TYPE_LIBS,
     WORKGROUP,
+    Cast,
     Copy,
     declare_operand,
     declare_output,
@@ -19,9 +21,10 @@ from .elementwise import (
     scalar_word,
 )
 from .layout import Plans, broadcast_strides, coalesce, element_count, workgroups
+from .packed import BFLOAT16
 from .shaders import WGSL_TYPES
 
-copy = Copy()
+copy, cast = Copy(), Cast()
 into_plans = Plans()
 WORD, FLOAT = Struct("<I"), Struct("<f")
 
@@ -29,7 +32,11 @@ WORD, FLOAT = Struct("<I"), Struct("<f")
 def word_of(value, dtype):
     """A number as the 32-bit word that memory repeats."""
     if dtype == np.float16:
-        half = int(np.float16(value).view(np.uint16))
+        with np.errstate(over="ignore"):
+            half = int(np.float16(value).view(np.uint16))
+        return half << 16 | half
+    if dtype == BFLOAT16:
+        half = int(converted(np.asarray(value, np.float32), dtype)["bfloat16"])
         return half << 16 | half
     if dtype == np.float32:
         return WORD.unpack(FLOAT.pack(scalar_word(value, "f32")))[0]
@@ -59,27 +66,24 @@ def fill(shape, value, dtype, gpu):
     """An Array of this shape with every element equal to `value`, written now."""
     y = gpu.empty(shape, dtype)
     if y.size:
-        words = -(-y.size * WGSL_BYTES[y.dtype] // 4)
+        words = -(-y.size * STORED[y.dtype].itemsize // 4)
         params = (-(-words // 4), word_of(value, y.dtype))
         gpu.run(gpu.kernel("fill"), (y,), params, workgroups(-(-words // (4 * WORKGROUP))))
     return y
-
-
-WGSL_BYTES = {dtype: 2 if types[1] == "f16" else 4 for dtype, types in WGSL_TYPES.items()}
 
 
 class Arange:
     """`Arange()(start, step, count, dtype, gpu)`: start + i * step."""
 
     def __call__(self, start, step, count, dtype, gpu):
-        y = gpu.empty((count,), dtype)
+        y = gpu.empty((count,), gpu.written(np.dtype(dtype)))
         if not count:
-            return y
+            return gpu.empty((count,), dtype)
         types = gpu.alias_types(y.dtype)
         kernel = gpu.kernel("arange", **types)
         head = pack_head(types["T"], (count, 0, 0, 0), (start, step, 0, 0))
         gpu.run(kernel, (y,), head, workgroups(-(-count // WORKGROUP)))
-        return y
+        return gpu.rounded(y, np.dtype(dtype))
 
 
 def copy_into(dst, src):
@@ -88,10 +92,15 @@ def copy_into(dst, src):
         return
     gpu = dst.gpu
     scalar = not isinstance(src, Array)
+    packs = dst.dtype in gpu.packed
+    if not scalar and src.dtype != dst.dtype and (packs or src.dtype in gpu.packed):
+        src = cast(src, dst.dtype)
     if not scalar and src.storage is dst.storage:
         src = copy(src)
     gpu.settle(dst.storage)
     dst.storage.bounds = None
+    if packs:
+        return halves_into(dst, src)
     offset = 0 if scalar else src.offset
     even = not (offset | dst.offset | dst.size) & 3
     source = None if scalar else (src.shape, src.strides, src.dtype)
@@ -100,6 +109,38 @@ def copy_into(dst, src):
     kernel, kind, tail, groups = plan
     head = pack_head(kind, (offset, dst.offset, 0, 0), (src if scalar else 0, 0, 0, 0))
     gpu.run(kernel, (dst,) if scalar else (src, dst), head + tail, groups)
+
+
+def halves_into(dst, src):
+    """copy_into for elements that share words; an Array `src` has the dtype of `dst`."""
+    gpu, scalar = dst.gpu, not isinstance(src, Array)
+    source = None if scalar else (src.shape, src.strides)
+    even = not dst.offset & 1
+    key = (dst.shape, dst.strides, dst.dtype, source, even, gpu)
+    plan = into_plans.get(key) or into_plans.keep(key, halves_plan(dst, src, even))
+    kernel, tail, groups = plan
+    word = word_of(src, dst.dtype) & 0xFFFF if scalar else 0
+    head = pack_head("u32", (dst.offset, 0 if scalar else src.offset, 0, 0), (word, 0, 0, 0))
+    gpu.run(kernel, (dst,) if scalar else (dst, src), head + tail, groups)
+
+
+def halves_plan(dst, src, even):
+    """(kernel, parameters after the head, workgroups): by whole words where no word has another owner."""
+    scalar = not isinstance(src, Array)
+    walk = (0,) * dst.ndim if scalar else broadcast_strides(src.shape, src.strides, dst.shape)
+    sizes, write, read = coalesce(dst.shape, dst.strides, walk)
+    n, step = dst.size, 0
+    paired = even and write[-1:] == [1] and not sizes[-1] % 2 and not any(s % 2 for s in write[:-1])
+    if paired:
+        n, step = n // 2, read[-1]
+        sizes[-1], write[-1], read[-1] = sizes[-1] // 2, 2, 2 * step
+    text = "fn half_at(i: u32) -> u32 { return p.scalar.x; }\n"
+    if not scalar:
+        text = "@group(0) @binding(2) var<storage, read> a: array<u32>;\n"
+        text += "fn half_at(i: u32) -> u32 { return (a[i / 2u] >> (16u * (i & 1u))) & 0xffffu; }\n"
+    kernel = dst.gpu.kernel("copy_pairs" if paired else "copy_halves", ("params",), text)
+    tail = pack_tail(n, sizes, (write, read), (step & 0xFFFFFFFF, 0))
+    return kernel, tail, workgroups(-(-n // WORKGROUP))
 
 
 def into_plan(dst, src, even):
@@ -116,13 +157,13 @@ def into_plan(dst, src, even):
 
 def into_kernel(gpu, source, target, wide):
     """The kernel that writes through strides; `source` is None for a number."""
-    types = WGSL_TYPES[target if source is None else source]
+    types = gpu.types[target if source is None else source]
     text = f"alias T = {types[0]};\n"
     if source is None:
         text += declare_scalar("a", types[0], LANES[0], wide)
     else:
         text += declare_operand("a", 1, types, "row" if wide else "one")
-    out_types = WGSL_TYPES[target]
+    out_types = gpu.types[target]
     binding = 1 if source is None else 2
     text += declare_output(binding, out_types, out_types[0], target, wide)
     libs = (*TYPE_LIBS[types[0]], "params", "into4" if wide else "into")

@@ -47,7 +47,7 @@ class Kernel:
 
 
 class Pipelines:
-    """Kernels by (file, libs, declarations), layouts by their access pattern."""
+    """Kernels by (file, libs, declarations, packing), layouts by their access pattern."""
 
     def __init__(self, device, counters):
         self.device = device
@@ -55,12 +55,12 @@ class Pipelines:
         self.kernels = {}
         self.layouts = {}
 
-    def get(self, name, libs=(), extra=""):
-        """The kernel of wgsl/<name>.wgsl with these libs and declarations appended."""
-        key = (name, libs, extra)
+    def get(self, name, libs=(), extra="", packed=None):
+        """The kernel of wgsl/<name>.wgsl with these libs and declarations appended; see Source."""
+        key = (name, libs, extra, packed)
         kernel = self.kernels.get(key)
         if kernel is None:
-            kernel = self.kernels[key] = self._compile(Source(name, libs, extra))
+            kernel = self.kernels[key] = self._compile(Source(name, libs, extra, packed))
         return kernel
 
     def fused(self, key, make_source):

@@ -9,7 +9,6 @@ import numpy as np
 from .elementwise import TYPE_LIBS, WORKGROUP
 from .layout import LONGEST_LOOP, Plans, coalesce, dim_words, element_count, pack_words, workgroups
 from .movement import full
-from .shaders import WGSL_TYPES
 
 SHORTEST, LONGEST = 64, 256
 INVOCATIONS = 16384
@@ -116,7 +115,7 @@ class Fold:
         plan = self.plans.get(key)
         if plan is None:
             plan = self.plans.keep(key, self.plan(x, axes, keepdims, dtype))
-        shape, dtype, passes = plan
+        shape, dtype, final, passes = plan
         if not passes:
             return full(shape, IDENTITY.get(self.name, 0), dtype, x.gpu)
         offset = x.offset
@@ -125,14 +124,14 @@ class Fold:
             head = (offset // step.unit).to_bytes(4, "little")
             x.gpu.run(step.kernel, (x, y), head + step.tail, step.groups)
             x, offset = y, 0
-        return y
+        return y if final == dtype else x.gpu.cast(y, final)
 
     def plan(self, x, axes, keepdims, dtype):
-        """(output shape, output dtype, passes); no pass where there is nothing to fold."""
-        dtype = np.dtype(dtype) if dtype is not None else self.result_dtype(x.dtype)
-        shape = out_shape(x.shape, axes, keepdims)
+        """(output shape, dtype written, output dtype, passes); no pass where there is nothing to fold."""
+        final = np.dtype(dtype) if dtype is not None else self.result_dtype(x.dtype)
+        shape, dtype = out_shape(x.shape, axes, keepdims), x.gpu.written(final)
         if not x.size:
-            return shape, dtype, []
+            return shape, final, final, []
         geometry = split_axes(x.shape, x.strides, axes)
         partial = FLOAT32 if dtype == np.float16 else dtype
         passes, source, offset, chunks = [], x.dtype, x.offset, 0
@@ -143,12 +142,12 @@ class Fold:
             passes.append(step)
             source, offset = partial, 0
         step.shape = shape
-        return shape, dtype, passes
+        return shape, dtype, final, passes
 
     def kernel(self, gpu, main, source, target):
         """Compile `main` for these dtypes of the input and the output."""
-        kind, element = WGSL_TYPES[source]
-        result, stored = WGSL_TYPES[target]
+        kind, element = gpu.types[source]
+        result, stored = gpu.types[target]
         libs = (*TYPE_LIBS[kind], "fold", main)
         return gpu.kernel(self.name, libs, T=kind, E=element, A=result, S=stored)
 

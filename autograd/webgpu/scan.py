@@ -11,6 +11,7 @@ import numpy as np
 from .elementwise import TYPE_LIBS, WORKGROUP, pack_tail
 from .layout import coalesce, workgroups
 from .movement import full, word_of
+from .packed import widened
 from .shaders import WGSL_TYPES
 from .softmax import rows_first
 
@@ -66,6 +67,7 @@ class LinearScan(Scan):
     Without a the factors are 1; without b the terms are 0 and the value before the first is 1.
     """
 
+    @widened
     def __call__(self, a, b, axis):
         given = b if a is None else a
         fixed = full((1,), int(a is None), given.dtype, given.gpu)
@@ -77,6 +79,7 @@ class LinearScan(Scan):
 class RunningMax(Scan):
     """`RunningMax("running_max")(x, axis)`: y[t] = max(x[0], ..., x[t])."""
 
+    @widened
     def __call__(self, x, axis):
         lowest = -np.inf if x.dtype.kind == "f" else -(2**31) if x.dtype.kind == "i" else 0
         return self.run(x, x, axis, word_of(lowest, widened(x.dtype)))

@@ -6,16 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
+from .packed import BFLOAT16, reading
+
 SLOT_BYTES = 256
 BINDING = re.compile(
     r"@group\(0\)\s*@binding\((\d+)\)\s*var<\s*(uniform|storage)\s*(?:,\s*(\w+)\s*)?>"
 )
 PLACE = re.compile(r"wgsl:(\d+):(\d+)")
 
-# dtype -> (type in the kernel, type in memory)
+# dtype -> (type in the kernel, type in memory). What an adapter packs instead of float16: Gpu.types.
 WGSL_TYPES = {
     np.dtype(np.float32): ("f32", "f32"),
     np.dtype(np.float16): ("f32", "f16"),
+    BFLOAT16: ("f32", "bfloat2"),
     np.dtype(np.int32): ("i32", "i32"),
     np.dtype(np.int64): ("i32", "i32"),
     np.dtype(np.bool_): ("u32", "u32"),
@@ -47,20 +50,26 @@ def read(name):
 
 
 class Source:
-    """A module: the op's own text first, so that its line numbers are the file's own."""
+    """A module: the op's own text first, so that its line numbers are the file's own.
 
-    def __init__(self, name, libs=(), extra=""):
-        self.name = name
+    `packed` names the lib that reads E where E is two elements a word.
+    """
+
+    def __init__(self, name, libs=(), extra="", packed=None):
+        self.name, self.packed = name, packed
         self.parts = [(f"{name}.wgsl", read(name))]
         if extra:
             self.parts.append((f"declarations for {name}.wgsl", extra))
         self.parts += [(f"lib/{lib}.wgsl", read(f"lib/{lib}")) for lib in libs]
+        if packed:
+            self.parts = [(label, reading(text, packed)) for label, text in self.parts]
+            self.parts.append((f"lib/{packed}.wgsl", read(f"lib/{packed}")))
 
     @classmethod
     def of_text(cls, name, text):
         """A module that begins with generated text instead of a file."""
         source = cls.__new__(cls)
-        source.name, source.parts = name, [(name, text)]
+        source.name, source.packed, source.parts = name, None, [(name, text)]
         return source
 
     def text(self):

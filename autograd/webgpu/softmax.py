@@ -52,7 +52,7 @@ class Rows:
         out = arrays[-1]
         if not out.size:
             return out
-        key = (*[a.strides for a in arrays], out.shape, out.dtype, axis, out.gpu)
+        key = (*[a.strides for a in arrays], out.shape, arrays[0].dtype, axis, out.gpu)
         plan = self.plans.get(key) or self.plans.keep(key, self.plan(arrays, axis))
         kernel, length, rest, groups = plan
         offsets = [a.offset for a in arrays] + [0] * (3 - len(arrays)) + [length]
@@ -69,7 +69,7 @@ class Rows:
         head = pack_head("u32", (0, 0, 0, 0), steps)
         rest = (head + pack_tail(rows, sizes, walks))[OFFSETS.size :]
         libs = (*TYPE_LIBS["f32"], "params", self.main)
-        kernel = out.gpu.kernel(self.name, libs, **out.gpu.alias_types(out.dtype))
+        kernel = out.gpu.kernel(self.name, libs, **out.gpu.alias_types(arrays[0].dtype))
         return kernel, out.shape[axis], rest, workgroups(-(-rows // WORKGROUP))
 
 
@@ -81,7 +81,8 @@ class Softmax(Rows):
     def __call__(self, x, axis):
         if x.shape[axis] > LONGEST_ROW:
             return long_softmax(self.name, x, axis)
-        return self.run((x, x.gpu.empty(x.shape, x.dtype)), axis)
+        gpu = x.gpu
+        return gpu.rounded(self.run((x, gpu.empty(x.shape, gpu.written(x.dtype))), axis), x.dtype)
 
 
 class SoftmaxBackward(Rows):
@@ -92,4 +93,5 @@ class SoftmaxBackward(Rows):
     def __call__(self, y, dy, axis):
         if y.shape[axis] > LONGEST_ROW:
             return long_backward(self.name, y, dy, axis)
-        return self.run((y, dy, y.gpu.empty(y.shape, y.dtype)), axis)
+        gpu = y.gpu
+        return gpu.rounded(self.run((y, dy, gpu.empty(y.shape, gpu.written(y.dtype))), axis), y.dtype)

@@ -6,6 +6,7 @@ from .buffers import Array
 from .elementwise import TYPE_LIBS, WORKGROUP
 from .layout import LONGEST_LOOP, coalesce, element_count, workgroups
 from .movement import copy
+from .packed import widened
 from .shaders import WGSL_TYPES
 
 MAX_LEAD = 4
@@ -60,6 +61,7 @@ class AddWindows(_Sliding):
 
     name = "add_windows"
 
+    @widened
     def __call__(self, x: Array, sizes: tuple, stride: tuple, dilation: tuple) -> Array:
         n = len(sizes)
         _check(self.name, n)
@@ -86,6 +88,7 @@ class MaxPool(_Sliding):
     def __init__(self, name: str):
         self.name = name
 
+    @widened
     def __call__(self, x: Array, count: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple[Array, Array]:
         n = len(kernel)
         _check(self.name, n)

@@ -261,3 +261,42 @@ def test_fused_is_unfused(program, seed):
     fuse.ENABLED = True
     for fused_value, plain in zip(*results):
         np.testing.assert_allclose(fused_value, plain, rtol=2e-5, atol=2e-6)
+
+
+def test_a_change_in_place_of_unshared_memory_is_part_of_the_expression():
+    x, g = made(6), made(6)
+    before, step = array(x).copy(), array(g)
+    assert dispatches(lambda: x.sub_(g * 0.5).mul_(2)) == 1
+    want = (before - step * np.float32(0.5)) * 2
+    np.testing.assert_allclose(array(x), want, rtol=1e-6)
+    alias, view = x.detach(), x[2:]
+    x.add_(1)  # seen by both
+    np.testing.assert_allclose(array(alias), want + 1, rtol=1e-6)
+    np.testing.assert_allclose(array(view), want[2:] + 1, rtol=1e-6)
+    del alias, view
+    later = x * 3
+    x.add_(100)
+    np.testing.assert_allclose(array(later), (want + 1) * 3, rtol=1e-6)
+    np.testing.assert_allclose(array(x), want + 101, rtol=1e-6)
+
+
+def test_two_tensors_never_come_to_share_a_waiting_value():
+    a, b = made(3), made(3)
+    c = a * 5
+    b.copy_(c)
+    b.clamp_(-9, 9)
+    c.add_(1)
+    np.testing.assert_allclose(array(b), array(a) * 5, rtol=1e-6)
+    np.testing.assert_allclose(array(c), array(a) * 5 + 1, rtol=1e-6)
+
+
+def test_a_saved_output_outlives_changes_of_the_tensor():
+    x = made(4, grad=True)
+    y = x * 1
+    y.sigmoid_()
+    saved = array(y).copy()
+    z = (y * 2).sum()
+    with ag.no_grad():
+        y.add_(1)
+    z.backward()
+    np.testing.assert_allclose(array(x.grad), 2 * saved * (1 - saved), rtol=1e-5)

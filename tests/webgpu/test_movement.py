@@ -166,8 +166,6 @@ def test_more_workgroups_than_one_dimension_holds(gpu):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 65])
 def test_float16(size, gpu, check, rng):
-    if not gpu.has_f16:
-        pytest.skip(f"{gpu.name} has no shader-f16")
     x = rng.standard_normal(size).astype(np.float16)
     a = gpu.upload(x)
     check(a, x)

@@ -1,8 +1,8 @@
 // n is a multiple of four: four columns a store.
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<E>>;
+@group(0) @binding(3) var<storage, read_write> y: array<vec4<O>>;
 
 fn store(batch: u32, m: u32, n: u32, v: vec4<f32>) {
   if (m < p.m && n < p.n) {
-    y[((batch * p.m + m) * p.n + n) / 4u] = vec4<E>(finish(n, v));
+    y[((batch * p.m + m) * p.n + n) / 4u] = vec4<O>(finish(n, v));
   }
 }

@@ -1,0 +1,79 @@
+"""16-bit floating point where WGSL has no type for it: two elements a word, computed in float32.
+
+float16 is stored so on adapters without `shader-f16`, bfloat16 on all. Elementwise kernels write
+whole words: an invocation makes four elements (fused_kernel.py). Every other kernel reads the
+pairs in place, by the rewriting below, and writes float32; the cast that packs the result waits,
+like any elementwise op, and becomes part of the next kernel.
+"""
+
+import re
+from functools import wraps
+
+import numpy as np
+
+from ..dtypes import bfloat16
+
+FLOAT32 = np.dtype(np.float32)
+FLOAT16 = np.dtype(np.float16)
+BFLOAT16 = bfloat16.numpy
+# Each names a file of wgsl/lib, whose functions begin with its name.
+PACKED = ("half2", "bfloat2")
+READ = re.compile(r"var<storage, read> (\w+): array<(E|vec4<E>)>;")
+
+
+def reading(text, element):
+    """A part of a module whose read-only `array<E>` are packed: their loads become calls."""
+    loads = []
+
+    def declare(found):
+        name, wide = found[1], found[2] != "E"
+        text, result = ("vec2<u32>", "vec4<f32>") if wide else ("u32", "f32")
+        value = f"{element}_four({name}[i])" if wide else f"{element}_one({name}[i / 2u], i)"
+        loads.append((name, f"fn load_{name}(i: u32) -> {result} {{ return {value}; }}\n"))
+        return f"var<storage, read> {name}: array<{text}>;"
+
+    text = READ.sub(declare, text)
+    for name, _ in loads:
+        text = calling(text, name)
+    return text + "".join(function for _, function in loads)
+
+
+def calling(text, name):
+    """`name[index]` as `load_name(index)`, wherever it stands."""
+    made, place = [], 0
+    for found in re.finditer(rf"\b{name}\[", text):
+        depth, end = 1, found.end()
+        while depth and end < len(text):
+            depth += {"[": 1, "]": -1}.get(text[end], 0)
+            end += 1
+        made += [text[place : found.start()], f"load_{name}(", text[found.end() : end - 1], ")"]
+        place = end
+    return "".join(made) + text[place:]
+
+
+def to_float32(x):
+    """x, or what a packed x holds as float32; anything but an Array as it is."""
+    dtype = getattr(x, "dtype", None)
+    return x.gpu.cast(x, FLOAT32) if dtype is not None and dtype in x.gpu.packed else x
+
+
+def widened(call):
+    """Decorator of a launcher: packed operands go in as float32, float32 results come out packed."""
+
+    @wraps(call)
+    def launch(self, *inputs, **attrs):
+        dtype = next((x.dtype for x in inputs if getattr(x, "dtype", FLOAT32) in x_packed(x)), None)
+        if dtype is None:
+            return call(self, *inputs, **attrs)
+        out = call(self, *[to_float32(x) for x in inputs], **attrs)
+        if isinstance(out, tuple):
+            return tuple([y.gpu.rounded(y, dtype) if y.dtype == FLOAT32 else y for y in out])
+        return out.gpu.rounded(out, dtype) if out.dtype == FLOAT32 else out
+
+    return launch
+
+
+def x_packed(x):
+    """The dtypes that x's device packs; none for what is not on a device."""
+    gpu = getattr(x, "gpu", None)
+    return gpu.packed if gpu is not None else ()
