@@ -1,5 +1,6 @@
 """ag.special: PyTorch's names of the special functions. They live in ops/."""
 
+from .op import PUBLIC
 from .ops.bessel import i0, i0e, i1, i1e
 from .ops.composite import exp2
 from .ops.gamma import digamma
@@ -8,7 +9,6 @@ from .ops.reduce import logsumexp
 from .ops.rounding import round
 from .ops.softmax import log_softmax, softmax
 from .ops.special import entr, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
-from .op import PUBLIC
 
 erf, expit, expm1, gammaln, log1p, psi = (PUBLIC[name] for name in ("erf", "sigmoid", "expm1", "lgamma", "log1p", "digamma"))
 

@@ -1,4 +1,4 @@
-"""Layers without parameters that are a function with options: pooling, padding, resampling, rearranging."""
+"""Layers without parameters that are a function with options: pooling, resampling, rearranging."""
 
 from __future__ import annotations
 
@@ -171,59 +171,6 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """F.adaptive_max_pool3d: the largest elements of output_size parts."""
 
     function = staticmethod(F.adaptive_max_pool3d)
-
-
-# -- padding --------------------------------------------------------------------------------------------
-
-
-class _Pad(Module):
-    """F.pad of the last `dims` dimensions; padding: a number for all sides or (before, after) pairs from the last one."""
-
-    dims = 0
-    mode = "constant"
-
-    def __init__(self, padding: Any):
-        super().__init__()
-        self.padding = spread(padding, 2 * self.dims, "padding", type(self).__name__)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """x with its padding around."""
-        return F.pad(input, self.padding, self.mode)
-
-    def extra_repr(self) -> str:
-        """The padding."""
-        return str(self.padding)
-
-
-class _ConstantPad(_Pad):
-    def __init__(self, padding: Any, value: float):
-        super().__init__(padding)
-        self.value = value
-
-    def forward(self, input: Tensor) -> Tensor:
-        """x with `value` around."""
-        return F.pad(input, self.padding, value=self.value)
-
-    def extra_repr(self) -> str:
-        """The padding and the value."""
-        return f"padding={self.padding}, value={self.value}"
-
-
-def _padding_layers() -> dict[str, type]:
-    """ConstantPad1d … CircularPad3d: a mode and a number of dimensions each."""
-    made: dict[str, type] = {}
-    kinds = (("Constant", _ConstantPad, "constant"), ("Zero", _Pad, "constant"), ("Reflection", _Pad, "reflect"),
-             ("Replication", _Pad, "replicate"), ("Circular", _Pad, "circular"))  # fmt: skip
-    for kind, base, mode in kinds:
-        for n in (1, 2, 3):
-            name = f"{kind}Pad{n}d"
-            doc = f"F.pad with mode={mode!r} over the last {n} dimension{'s' if n > 1 else ''}."
-            made[name] = type(name, (base,), {"dims": n, "mode": mode, "__doc__": doc, "__module__": __name__})
-    return made
-
-
-PADDING_LAYERS = _padding_layers()
-globals().update(PADDING_LAYERS)  # pickled layers are looked up here by name
 
 
 # -- resampling and rearranging -------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def fill(x: Tensor, value: Any) -> Tensor:
         value = create.full((), value, x.dtype, x.device)
     if value.ndim:
         raise ValueError(f"[fill] the value is a number or a 0-d tensor; got shape {value.shape}")
-    return where(create.full((), True, dtypes.bool_, x.device), value.to(x.dtype).to(x.device), x)
+    return where(create.tensor(True, device=x.device), value.to(x.dtype).to(x.device), x)
 
 
 _SOURCES: dict[str, Callable] = {

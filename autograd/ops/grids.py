@@ -157,7 +157,7 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
     parts = [v for v in (prepend, x, append) if v is not None]
     for v in parts:
         if v.ndim != x.ndim or any(v.shape[i] != x.shape[i] for i in range(x.ndim) if i != axis):
-            raise ValueError(f"[diff] prepend and append must have x's sizes except along dim {axis}; got {v.shape} for {x.shape}")
+            raise ValueError(f"[diff] prepend and append must have x's sizes but along dim {axis}; got {v.shape} for {x.shape}")
     x = cat(parts, axis) if len(parts) > 1 else x
     for _ in range(min(n, x.shape[axis])):
         size = x.shape[axis]

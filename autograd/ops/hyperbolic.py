@@ -80,12 +80,12 @@ def hypot(x: Tensor, other: Tensor) -> Tensor:
 
 def xlogy(x: Any, other: Any) -> Tensor:
     """x * log(other), 0 where x = 0 (unless other is NaN)."""
-    return _times_log(*pair(x, other, "xlogy"), Tensor.log, 1)
+    return _times_log(*pair(x, other, "xlogy"), lambda v: v.log(), 1)
 
 
 def xlog1py(x: Any, other: Any) -> Tensor:
     """x * log(1 + other), 0 where x = 0 (unless other is NaN)."""
-    return _times_log(*pair(x, other, "xlog1py"), Tensor.log1p, 0)
+    return _times_log(*pair(x, other, "xlog1py"), lambda v: v.log1p(), 0)
 
 
 def _times_log(x: Tensor, other: Tensor, log: Any, neutral: float) -> Tensor:

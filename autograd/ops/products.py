@@ -155,8 +155,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: None = None) -> Tensor:
     free_a, free_b = ([i for i in range(x.ndim) if i not in axes] for x, axes in ((a, left), (b, right)))
     k = shapes.numel(a.shape[i] for i in left)
     rows, columns = tuple(a.shape[i] for i in free_a), tuple(b.shape[i] for i in free_b)
-    y = matmul(a.permute([*free_a, *left]).reshape(shapes.numel(rows), k), b.permute([*right, *free_b]).reshape(k, shapes.numel(columns)))
-    return y.reshape(*rows, *columns)
+    a = a.permute([*free_a, *left]).reshape(shapes.numel(rows), k)
+    b = b.permute([*right, *free_b]).reshape(k, shapes.numel(columns))
+    return matmul(a, b).reshape(*rows, *columns)
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:

@@ -31,12 +31,12 @@ def tensors(op: str, *given: Any) -> None:
 
 
 def half_in_single(function: Callable) -> Callable:
-    """Decorator of a function of one tensor: float16 is computed in float32 and rounded once."""
+    """Decorator of a function of one tensor: 16 bits are computed in float32 and rounded once."""
 
     @wraps(function)
     def wider(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if isinstance(x, Tensor) and x.dtype is dtypes.float16:
-            return function(x.to(dtypes.float32), *args, **kwargs).to(dtypes.float16)
+        if isinstance(x, Tensor) and x.dtype.is_floating_point and x.dtype.itemsize == 2:
+            return function(x.to(dtypes.float32), *args, **kwargs).to(x.dtype)
         return function(x, *args, **kwargs)
 
     return wider

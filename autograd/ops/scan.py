@@ -13,12 +13,12 @@ from ..tensor import Tensor
 from ..webgpu import launch
 from .movement import Slice
 from .reduce import Pair
-from .rounding import no_bools, tensors
+from .rounding import tensors
 from .select import where
 from .views import cat
 
 
-def _linear_scan(a: np.ndarray | None, b: np.ndarray | None, axis: int) -> np.ndarray:
+def _linear_scan(a: Any, b: Any, axis: int) -> np.ndarray:
     x = b if a is None else a
     if a is None or b is None:  # NumPy has these two
         wide = x.astype(np.float32) if x.dtype == np.float16 else x
@@ -91,7 +91,7 @@ def cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return _scan(x, None, axis) if x.ndim else x.clone()
 
 
-def _scan(a: Tensor | None, b: Tensor | None, axis: int) -> Tensor:
+def _scan(a: Any, b: Any, axis: int) -> Tensor:
     given = b if a is None else a
     return apply(LinearScan, a, b, axis=axis) if given.numel() else given.clone()
 

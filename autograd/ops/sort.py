@@ -139,7 +139,7 @@ def _check_rows(row: Tensor, values: Tensor, sorter: Tensor | None) -> None:
     if row.dtype is not values.dtype and values.ndim:
         raise TypeError(f"[searchsorted] both must have one dtype; got {row.dtype} and {values.dtype}")
     if sorter is not None and (sorter.shape != row.shape or sorter.dtype.rank != 1):
-        raise ValueError(f"[searchsorted] the sorter is a tensor of integers of shape {row.shape}; got {sorter.dtype} {sorter.shape}")
+        raise ValueError(f"[searchsorted] the sorter holds integers, of shape {row.shape}; got {sorter.dtype} {sorter.shape}")
 
 
 def _search(row: Tensor, values: Tensor, right: bool) -> Tensor:
@@ -151,13 +151,16 @@ def _search(row: Tensor, values: Tensor, right: bool) -> Tensor:
     if not n or not values.numel():
         return low
     size = 1 << n.bit_length()
-    while size:
+    while size > 1:
         size //= 2
         probe = low + size
         at = probe.clamp(1, n) - 1
         seen = row.gather(-1, at) if row.ndim > 1 else row[at]
-        before = ((seen <= values) | values.isnan() if right else (seen < values) | (values.isnan() & ~seen.isnan())) & (probe <= n)
-        low = where(before, probe, low) if size else low
+        if right:
+            before = (seen <= values) | values.isnan()
+        else:
+            before = (seen < values) | (values.isnan() & ~seen.isnan())
+        low = where(before & (probe <= n), probe, low)
     return low
 
 
@@ -176,7 +179,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     """Whether each element is one of `test_elements` (or, with `invert`, is none)."""
     like = elements if isinstance(elements, Tensor) else test_elements
     tensors("isin", like)
-    elements, tests = (v if isinstance(v, Tensor) else like.new_tensor(v, dtype=dtypes.scalar_dtype(v)) for v in (elements, test_elements))
+    made = lambda v: v if isinstance(v, Tensor) else like.new_tensor(v, dtype=dtypes.scalar_dtype(v))
+    elements, tests = made(elements), made(test_elements)
     d = dtypes.promote([(elements.dtype, 2), (tests.dtype, 2)])
     elements, tests = elements.detach().to(d), tests.detach().to(d).reshape(-1)
     if not tests.numel() or not elements.numel():

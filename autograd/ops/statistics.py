@@ -254,7 +254,8 @@ def histogram(x: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None 
     if not x.dtype.is_floating_point:
         raise TypeError(f"[histogram] expects floating point; got {x.dtype}")
     if weight is not None and (weight.shape != x.shape or weight.dtype is not x.dtype):
-        raise ValueError(f"[histogram] weight must have x's shape and dtype; got {weight.dtype} {weight.shape} for {x.dtype} {x.shape}")
+        got = f"{weight.dtype} {weight.shape} for {x.dtype} {x.shape}"
+        raise ValueError(f"[histogram] weight must have x's shape and dtype; got {got}")
     values = x.detach().reshape(-1)
     edges = _edges(values, bins, range)
     n = edges.numel() - 1
@@ -280,7 +281,8 @@ def _edges(values: Tensor, bins: Any, range: Any) -> Tensor:
         return bins.detach()
     if bins <= 0:
         raise ValueError(f"[histogram] bins must be positive; got {bins}")
-    low, high = _range(values, *(range or (0, 0)), "histogram", 0.5) if values.numel() or range else (0.0, 1.0)
+    low, high = range or (0, 0)
+    low, high = _range(values, low, high, "histogram", 0.5) if values.numel() or range else (0.0, 1.0)
     return create.linspace(low, high, bins + 1, dtype=values.dtype, device=values.device)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dtypes
 from ..tensor import Tensor
 from ..webgpu import launch
 from .optimizer import Optimizer, device_update, host_update, new_state, on_host, require
@@ -38,22 +39,43 @@ class Adam(Optimizer):
         if len(group["betas"]) != 2:
             raise ValueError(f"[{type(self).__name__}] betas are two numbers; got {group['betas']}")
 
+    def update_group(self, ready: list[tuple[Tensor, Tensor, dict]], group: dict) -> None:
+        """On the GPU two parameters a dispatch; else one after the other."""
+        together: dict[int, list] = {}
+        for p, g, state in ready:
+            if on_host(p) or group["amsgrad"] or p.dtype is not dtypes.float32:
+                self.update(p, g, state, group)
+            else:
+                m, v = self._moments(p, state, group)
+                together.setdefault(state["step"], []).append((p.data, g.data, m.data, v.data))
+                p.version[0] += 1
+        for t, sets in together.items():
+            _launch.together(sets, **self._numbers(t, group))
+
     def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
         """Change one parameter, given its gradient."""
-        if not state:
-            names = ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []))
-            state.update({"step": 0, **{name: new_state(p) for name in names}})
-        state["step"] += 1
-        moments = [state["exp_avg"], state["exp_avg_sq"], *([state["max_exp_avg_sq"]] if group["amsgrad"] else [])]
-        (beta1, beta2), t = group["betas"], state["step"]
-        options = {"lr": group["lr"], "beta1": beta1, "beta2": beta2, "eps": group["eps"], "weight_decay": group["weight_decay"],
-                   "decoupled": self.decoupled, "bias1": 1 - beta1**t, "bias2": 1 - beta2**t}  # fmt: skip
+        moments = self._moments(p, state, group)
+        options = self._numbers(state["step"], group)
         if on_host(p):
             _host(p, g, moments, **options)
         elif group["amsgrad"]:
             _composite(p, g, *moments, **options)
         else:
             device_update(_launch, p, g, *moments, **options)
+
+    def _moments(self, p: Tensor, state: dict, group: dict) -> list[Tensor]:
+        """p's state, made at its first step, one step on."""
+        names = ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []))
+        if not state:
+            state.update({"step": 0, **{name: new_state(p) for name in names}})
+        state["step"] += 1
+        return [state[name] for name in names]
+
+    def _numbers(self, t: int, group: dict) -> dict:
+        """What the formula needs at step t."""
+        beta1, beta2 = group["betas"]
+        return {"lr": group["lr"], "beta1": beta1, "beta2": beta2, "eps": group["eps"], "weight_decay": group["weight_decay"],
+                "decoupled": self.decoupled, "bias1": 1 - beta1**t, "bias2": 1 - beta2**t}  # fmt: skip
 
 
 class AdamW(Adam):

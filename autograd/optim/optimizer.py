@@ -80,11 +80,15 @@ class Optimizer:
                 loss = closure()
         with no_grad():
             for group in self.param_groups:
-                for p in group["params"]:
-                    if p.grad is not None:
-                        self.update(p, self._gradient(p, group), self.state.setdefault(p, {}), group)
+                ready = [p for p in group["params"] if p.grad is not None]
+                self.update_group([(p, self._gradient(p, group), self.state.setdefault(p, {})) for p in ready], group)
         self.steps_taken += 1
         return loss
+
+    def update_group(self, ready: list[tuple[Tensor, Tensor, dict]], group: dict) -> None:
+        """Change the parameters of a group: (parameter, gradient, state) of each that has a gradient."""
+        for p, g, state in ready:
+            self.update(p, g, state, group)
 
     def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
         """Change one parameter, given its gradient."""

@@ -16,7 +16,7 @@ from .layout import (
     is_contiguous,
     pack_words,
 )
-from .packed import BFLOAT16, FLOAT16, FLOAT32, PACKED
+from .packed import BFLOAT16, FLOAT16, FLOAT32, PACKED, float32_outputs
 from .shaders import WGSL_TYPES
 
 INT64 = np.dtype(np.int64)
@@ -292,15 +292,16 @@ class Gpu:
         """
         if not isinstance(params, bytes):
             params = pack_words(params)
+        packed = []
         if kernel.source.packed:
-            for array, access in zip(arrays, kernel.layout.access[1:]):
-                if access == "w" and array.dtype in self.packed:
-                    raise TypeError(f"[{kernel.name}] writes float32 here, not packed {array.dtype}: see packed.widened")
+            arrays, packed = float32_outputs(self, kernel, arrays)
         storages = [array.storage for array in arrays]
         key = (kernel.layout.id, *(storage.id for storage in storages))
         if isinstance(groups, int):
             groups = (groups,)
         self.record(kernel, key, storages, params.ljust(256, b"\0"), *groups)
+        for array, wide in packed:
+            self.copy_into(array, wide)
 
     def alias_types(self, dtype):
         """The aliases T (in the kernel) and E (in memory) of a dtype."""

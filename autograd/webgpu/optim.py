@@ -4,10 +4,10 @@ import math
 from struct import Struct
 
 from .elementwise import WORKGROUP
-from .layout import workgroups
+from .layout import pack_words, workgroups
 from .movement import copy, copy_into
 
-ADAM = Struct("<6I9f")
+ADAM = Struct("<I9f6I")
 SGD = Struct("<4I2f")
 MOMENTUM = Struct("<4I4f2I")
 
@@ -36,27 +36,59 @@ def dense(name, written, grad, params):
 
 
 class Adam:
-    """`Adam()(p, g, m, v, *, lr, ...)`: updates p, m and v; `decoupled` makes it AdamW."""
+    """`Adam()(p, g, m, v, *, lr, ...)`: updates p, m and v; `decoupled` makes it AdamW.
 
-    def __call__(
-        self, p, g, m, v, *, lr, beta1, beta2, eps, weight_decay, decoupled, bias1, bias2
-    ):
-        numbers = (
-            lr / bias1,
-            eps,
-            beta1,
-            beta2,
-            1 - beta1,
-            1 - beta2,
-            1 / math.sqrt(bias2),
-            weight_decay,
-            1 - lr * weight_decay,
-        )
+    `together([(p, g, m, v), ...], ...)` does two parameters a dispatch: eight buffers are what WebGPU grants.
+    """
 
-        def params(n, offsets):
-            return ADAM.pack(n, int(decoupled), *offsets, *numbers)
+    def __call__(self, p, g, m, v, **options):
+        self.together([(p, g, m, v)], **options)
 
-        dense("adam", (p, m, v), g, params)
+    def together(self, sets, *, lr, beta1, beta2, eps, weight_decay, decoupled, bias1, bias2):
+        """One step of several parameters, of float32."""
+        numbers = (lr / bias1, eps, beta1, beta2, 1 - beta1, 1 - beta2)
+        numbers += (1 / math.sqrt(bias2), weight_decay, 1 - lr * weight_decay)
+        by_width = {4: [], 1: []}
+        copies = []
+        for arrays in sets:
+            if not arrays[0].size:
+                continue
+            for a in (arrays[0], *arrays[2:]):
+                a.gpu.settle(a.storage)
+            work = [a if a.is_contiguous() else copy(a) for a in arrays]
+            written = zip((arrays[0], *arrays[2:]), (work[0], *work[2:]), strict=True)
+            copies += [(target, source) for target, source in written if source is not target]
+            wide = not work[0].size % 4 and not any(a.offset % 4 for a in work)
+            by_width[4 if wide else 1].append(work)
+        for unit, ready in by_width.items():
+            for i in range(0, len(ready), 2):
+                self.launch(ready[i : i + 2], unit, (int(decoupled), *numbers))
+        for target, source in copies:
+            copy_into(target, source)
+
+    def launch(self, sets, unit, numbers):
+        """One dispatch; `unit` elements at a time."""
+        gpu = sets[0][0].gpu
+        declared = ""
+        for k in range(2):
+            names = [f"{letter}{k}" for letter in "wgmv"]
+            if k == len(sets):
+                declared += "fn update1(i: u32) {}\n"
+                break
+            for j, name in enumerate(names):
+                access = "read" if j == 1 else "read_write"
+                declared += f"@group(0) @binding({4 * k + j + 1}) var<storage, {access}> {name}: array<V>;\n"
+            w, g, m, v = (f"{name}[p.starts[{k}].{lane} + i]" for name, lane in zip(names, "xyzw", strict=True))
+            declared += (
+                f"fn update{k}(i: u32) {{\n  let s = adam({w}, {g}, {m}, {v});\n"
+                f"  {w} = s.w; {m} = s.m; {v} = s.v;\n}}\n"
+            )
+        kernel = gpu.kernel("adam", (), declared, V="vec4<f32>" if unit == 4 else "f32")
+        sizes = [arrays[0].size // unit for arrays in sets] + [0] * (2 - len(sets))
+        starts = [a.offset // unit for arrays in sets for a in arrays]
+        params = ADAM.pack(*numbers, 0, 0, *sizes, 0, 0) + pack_words(starts)
+        flat = [a for arrays in sets for a in arrays]
+        gpu.run(kernel, flat, params, workgroups(-(-sum(sizes) // WORKGROUP)))
 
 
 class Sgd:

@@ -73,6 +73,21 @@ def widened(call):
     return launch
 
 
+def float32_outputs(gpu, kernel, arrays):
+    """For a launcher that gives a kernel packed arrays to write: float32 twins of these, and what to copy back.
+
+    The twins hold what was there before, which a kernel may read or leave.
+    """
+    kept, twins = list(arrays), []
+    for i, (array, access) in enumerate(zip(arrays, kernel.layout.access[1:])):
+        if access == "w" and array.dtype in gpu.packed:
+            size = array.storage.buffer.size // 2
+            whole = array if array.is_contiguous() and not array.offset else array.view((size,), (1,), 0)
+            kept[i] = gpu.cast(whole, FLOAT32)
+            twins.append((whole, kept[i]))
+    return kept, twins
+
+
 def x_packed(x):
     """The dtypes that x's device packs; none for what is not on a device."""
     gpu = getattr(x, "gpu", None)

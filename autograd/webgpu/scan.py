@@ -72,7 +72,7 @@ class LinearScan(Scan):
         given = b if a is None else a
         fixed = full((1,), int(a is None), given.dtype, given.gpu)
         fixed = fixed.view(given.shape, (0,) * given.ndim, 0)
-        start = word_of(1, widened(given.dtype)) if b is None else 0
+        start = word_of(1, computed(given.dtype)) if b is None else 0
         return self.run(fixed if a is None else a, fixed if b is None else b, axis, start)
 
 
@@ -82,9 +82,9 @@ class RunningMax(Scan):
     @widened
     def __call__(self, x, axis):
         lowest = -np.inf if x.dtype.kind == "f" else -(2**31) if x.dtype.kind == "i" else 0
-        return self.run(x, x, axis, word_of(lowest, widened(x.dtype)))
+        return self.run(x, x, axis, word_of(lowest, computed(x.dtype)))
 
 
-def widened(dtype):
+def computed(dtype):
     """The dtype whose bits the kernel computes with."""
     return FLOAT32 if dtype.kind == "f" else dtype

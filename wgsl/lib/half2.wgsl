@@ -1,4 +1,4 @@
-// float16 in pairs, for adapters without shader-f16: the first of a pair in the low half of a word.
+// float16 in pairs, for adapters that cannot compute in it: the first of a pair in the low half of a word.
 // Not pack2x16float: drivers may cut off where this rounds to nearest, ties to even, and what overflows is undefined.
 fn half2_bits(x: f32) -> u32 {
   let bits = bitcast<u32>(x);

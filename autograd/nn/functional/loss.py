@@ -61,7 +61,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
                       reduction: str = "mean") -> Tensor:  # fmt: skip
     """(log(v) + (input - target)^2 / v) / 2 with v = max(var, eps), + log(2 pi) / 2 with `full`, reduced.
 
-    var: of input's shape, without its last dimension or with 1 there, or one number. Input and target may broadcast.
+    var: of input's shape, with one of its sizes 1 or without the last, or one number. Input and target may broadcast.
     """
     op = "gaussian_nll_loss"
     check_reduction(reduction, op)
@@ -70,8 +70,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     if isinstance(var, Tensor) and var.shape != input.shape and var.ndim:
         if input.shape[:-1] == var.shape:
             v = var.unsqueeze(-1)
-        elif input.shape[:-1] != var.shape[:-1] or var.shape[-1] != 1:
-            raise ValueError(f"[{op}] var has input's shape {input.shape}, or not its last dimension, or 1 there; got {var.shape}")
+        elif input.ndim != var.ndim or [b for a, b in zip(input.shape, var.shape, strict=True) if a != b] != [1]:
+            raise ValueError(f"[{op}] var has input's shape {input.shape}, with one size 1, or without the last; got {var.shape}")
     if bool((v.detach() < 0).any()):
         raise ValueError(f"[{op}] var must not be negative")
     v = v + (v.detach().clamp(min=eps) - v.detach())  # the bound changes the value alone, as in PyTorch
