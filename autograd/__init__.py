@@ -28,6 +28,7 @@ from .create import (
 from .device import Device as device
 from .device import get_default_device, set_default_device
 from .dtypes import (
+    bfloat16,
     bool_,
     float16,
     float32,
@@ -54,7 +55,7 @@ globals().update(op.PUBLIC)  # add, matmul, softmax, …: what `make ops` counts
 bool = bool_
 
 __all__ = [
-    "Tensor", "arange", "as_tensor", "autograd", "backward", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
+    "Tensor", "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
     "float16", "float32", "float64", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype",
     "get_rng_state", "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linalg", "linspace",
     "load", "long", "manual_seed", "nn", "no_grad", "ones", "ones_like", "optim", "promote_types", "rand", "rand_like",

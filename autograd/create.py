@@ -44,7 +44,7 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     else:
         wanted = dtypes.as_dtype(dtype).numpy
     with np.errstate(all="ignore"):
-        array = np.array(array, dtype=wanted, order="C", copy=True)
+        array = dtypes.converted(array, wanted)
     return place(array, device, requires_grad)
 
 
@@ -101,7 +101,8 @@ def full(size: Any, fill_value: Any, dtype: Any = None, device: Any = None, requ
     where = as_device(device)
     if where.type == "cpu":
         with np.errstate(all="ignore"):
-            return place(np.full(shape, fill_value, d.numpy), where, requires_grad)
+            kind = np.float32 if d is dtypes.bfloat16 else d.numpy
+            return place(dtypes.converted(np.full(shape, fill_value, kind), d.numpy, copy=False), where, requires_grad)
     from .webgpu import open_device
 
     t = wrap(open_device(where.index).full(shape, fill_value, d.numpy))
@@ -151,20 +152,20 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, device
         raise ValueError(f"[arange] step must lead from start to end; got start={start}, end={end}, step={step}")
     whole = all(isinstance(x, int | np.integer) for x in (start, end, step))
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64 if whole else dtypes.get_default_dtype()
-    return place(np.arange(start, end, step).astype(d.numpy), device, requires_grad)
+    return place(dtypes.converted(np.arange(start, end, step), d.numpy), device, requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, dtype: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers evenly from start to end, both included."""
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
-    return place(np.linspace(start, end, steps).astype(d.numpy), device, requires_grad)
+    return place(dtypes.converted(np.linspace(start, end, steps), d.numpy), device, requires_grad)
 
 
 def eye(n: int, m: int | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The identity matrix, n by m (n by n)."""
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
-    return place(np.eye(n, m, dtype=d.numpy), device, requires_grad)
+    return place(dtypes.converted(np.eye(n, m), d.numpy), device, requires_grad)
 
 
 def move(x: Tensor, device: Device) -> Tensor:

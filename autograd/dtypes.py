@@ -43,6 +43,7 @@ bool_ = DType("bool", np.bool_, 0)
 ALL = (float64, float32, float16, bfloat16, int64, int32, uint8, bool_)
 BY_NUMPY = {d.numpy: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL} | {"double": float64, "float": float32, "half": float16, "long": int64, "int": int32}
+SHORT = (float16, bfloat16)  # what is worth computing in float32
 _BY_PYTHON = {float: None, int: int64, bool: bool_}
 
 _default = float32
@@ -146,12 +147,11 @@ def widened(x: Any) -> Any:
     return (x["bfloat16"].astype(np.uint32) << 16).view(np.float32)
 
 
-def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A copy of x in another dtype; to bfloat16 by way of float32, rounded to nearest, ties to even."""
-    x = widened(x)
-    if dtype != bfloat16.numpy:
-        return x.astype(dtype)
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32).reshape(x.shape)
-    rounded = (bits + (0x7FFF + ((bits >> 16) & 1))) >> 16
-    rounded = np.where(np.isnan(x), bits >> 16 | 0x40, rounded)
-    return np.asarray(rounded.astype(np.uint16)).view(bfloat16.numpy)
+def converted(x: Any, dtype: np.dtype, copy: bool = True) -> np.ndarray:
+    """x in another dtype, in C order; to bfloat16 by way of float32, rounded to nearest, ties to even."""
+    if x.dtype == dtype or dtype != bfloat16.numpy:
+        return (x if x.dtype == dtype else widened(x)).astype(dtype, order="C", copy=copy)
+    x = np.ascontiguousarray(x, np.float32).reshape(x.shape)
+    bits = x.view(np.uint32)
+    rounded = np.where(np.isnan(x), bits >> 16 | 0x40, (bits + (0x7FFF + ((bits >> 16) & 1))) >> 16)
+    return rounded.astype(np.uint16).view(bfloat16.numpy)

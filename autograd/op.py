@@ -138,11 +138,31 @@ def _launch(op: type[Op], arrays: list, attrs: dict) -> Any:
 
 
 def _compute(op: type[Op], arrays: Any, attrs: dict) -> Any:
+    for a in arrays:
+        if a.__class__ is ndarray and a.dtype.kind == "V":
+            return _compute_wide(op, arrays, attrs)
     try:
         return state.run(op.numpy, *arrays, **attrs)
     except ValueError as error:  # in the op's name
         sizes = " and ".join(str(a.shape) for a in arrays if a.__class__ is ndarray)
         raise ValueError(f"[{op.name}] {error}; got shapes {sizes}") from None
+
+
+def _compute_wide(op: type[Op], arrays: Any, attrs: dict) -> Any:
+    """An op on bfloat16, which NumPy moves and does not calculate with: in float32, and rounded once."""
+    kind = dtypes.bfloat16.numpy
+    if op.view:
+        return op.numpy(*arrays, **attrs)
+    asked = attrs.get("dtype", kind)
+    if op.name == "cast":
+        return dtypes.converted(arrays[0], asked)
+    if asked == kind and "dtype" in attrs:
+        attrs = {**attrs, "dtype": np.dtype(np.float32)}
+    out = _compute(op, [dtypes.widened(a) for a in arrays], attrs)
+    if asked != kind:
+        return out
+    results = [dtypes.converted(y, kind) if y.dtype == np.float32 else y for y in (out if op.outputs > 1 else (out,))]
+    return tuple(results) if op.outputs > 1 else results[0]
 
 
 def _mixed(op: type[Op], inputs: tuple) -> RuntimeError:
@@ -164,14 +184,14 @@ def record(op: type[Op], inputs: tuple, attrs: dict, results: tuple) -> None:
     if op.keeps:
         node.kept = tuple([(r.data, r.version, r.version[0]) for r in results])
     for i, r in enumerate(results):
-        if r.data.dtype.kind == "f":
+        if r.data.dtype.kind in "fV":
             r.node = node if op.outputs == 1 else make_pick(node, i, r.data)
             r._requires_grad = True
 
 
 def record_one(op: type[Op], x: Tensor, y: Tensor, attrs: dict) -> None:
     """The short form of record() for one input that requires grad and one output."""
-    if y.data.dtype.kind != "f":
+    if y.data.dtype.kind not in "fV":
         return
     y.node = node = make_node(op, (x.node or x,), attrs, y.data)
     y._requires_grad = True
@@ -195,7 +215,7 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
             raise TypeError(f"[{op.name}] expected a Tensor; got {type(x).__name__}")
         data = x.data
         if data.dtype.kind != "f":
-            return apply(op, x.to(dtypes.get_default_dtype()) if floating else x)
+            return apply(op, x.to(dtypes.get_default_dtype()) if floating and data.dtype.kind != "V" else x)
         y = wrap(state.run(compute_numpy, data) if data.__class__ is ndarray else _launch(op, (data,), NO_ATTRS))
         if recorded and x._requires_grad and state.enabled:
             record_one(op, x, y, NO_ATTRS)
@@ -204,10 +224,11 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
     return _named(function, op)
 
 
-def binary(op: type[Op], check: Callable | None = None) -> Callable:
+def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> Callable:
     """The function (a, b) -> op(a, b) with broadcasting and promotion, on a short path for equal dtypes.
 
     `check(op, a, b)` may return other operands before they are promoted (integer division becomes floating point).
+    floats: whether it is a function of floating point; `check` says so in its words where not.
     function.operator answers NotImplemented to foreign operands, as Python's operators must; function itself raises.
     """
     compute_numpy, recorded = op.numpy, op.differentiable
@@ -217,13 +238,13 @@ def binary(op: type[Op], check: Callable | None = None) -> Callable:
         def function(a: Any, b: Any) -> Tensor:
             if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
                 number = b if isinstance(a, Tensor) else a
-                if number.__class__ is float or number.__class__ is int:
+                if floats and (number.__class__ is float or number.__class__ is int):
                     y = _with_number(op, a, b)
                     if y is not None:
                         return y
                 return _general(op, a, b, check, strict)
             x, y = a.data, b.data
-            if x.dtype is not y.dtype or not (check is None or x.dtype.kind == "f"):
+            if x.dtype is not y.dtype or not (check is None or (floats and x.dtype.kind == "f")):
                 return _general(op, a, b, check, strict)
             gpu = None
             try:
@@ -237,8 +258,6 @@ def binary(op: type[Op], check: Callable | None = None) -> Callable:
             except ValueError:
                 shapes.broadcast((x.shape, y.shape), op.name)
                 raise
-            except TypeError:  # not a function of floating point: the op's own check says so in its words
-                return _general(op, a, b, check, strict)
             if recorded and (a._requires_grad or b._requires_grad) and state.enabled:
                 if saves and not crosswise:
                     record(op, (a, b), {}, (out,))

@@ -54,7 +54,7 @@ def _draw(method: str, size: tuple, dtype: Any, device: Any, requires_grad: bool
     kind = np.float64 if d is dtypes.float64 else np.float32
     with _lock:
         array = getattr(_generator, method)(size=size, dtype=kind)
-    return place(np.asarray(array).astype(d.numpy, copy=False), device, requires_grad)
+    return place(dtypes.converted(np.asarray(array), d.numpy, copy=False), device, requires_grad)
 
 
 def rand(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -87,7 +87,7 @@ def randint(low: int, high: Any = None, size: Any = None, dtype: Any = None, dev
     with _lock:
         array = _generator.integers(low, high, size=shape)
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64
-    return place(np.asarray(array).astype(d.numpy), device)
+    return place(dtypes.converted(np.asarray(array), d.numpy), device)
 
 
 def randperm(n: int, device: Any = None) -> Tensor:

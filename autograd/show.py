@@ -16,7 +16,7 @@ EDGE, THRESHOLD, WIDTH = 3, 1000, 80
 
 def tensor_repr(t: Tensor) -> str:
     """`tensor([1., 2.], device='wgpu:0', grad_fn=<MulBackward>)`; long tensors are shortened as PyTorch does."""
-    array = t._host()
+    array = t._values()
     suffix = []
     if array.size == 0 and array.ndim != 1:
         suffix.append(f"size={tuple(array.shape)}")

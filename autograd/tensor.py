@@ -176,13 +176,13 @@ class Tensor:
         if data.__class__ is not ndarray:
             return wrap(data.gpu.full(data.shape, 1, data.dtype))
         one = np.empty(data.shape, data.dtype)
-        one.fill(1)
+        one.fill(1 if data.dtype.kind != "V" else _BFLOAT_ONE)
         return wrap(one)
 
     def accumulate(self, g: Tensor) -> None:
         """self += g, of the same shape, dtype and device, not recorded: what .grad does at every step."""
         data = self.data
-        if data.__class__ is ndarray and data.flags.writeable:
+        if data.__class__ is ndarray and data.flags.writeable and data.dtype.kind != "V":
             state.run(np.add, data, g.data, data)
             self.version[0] += 1
         else:
@@ -196,22 +196,27 @@ class Tensor:
     # -- leaving the engine ---------------------------------------------------------------------------
 
     def numpy(self) -> ndarray:
-        """A NumPy array: on the CPU a view of the same memory. RuntimeError when it requires grad or is elsewhere."""
+        """A NumPy array: on the CPU a view of the same memory. RuntimeError when it requires grad.
+
+        bfloat16, which NumPy has not, becomes a float32 copy.
+        """
         if self._requires_grad:
             raise RuntimeError("[numpy] the tensor requires grad and NumPy would lose the history; use .detach().numpy()")
-        if self.data.__class__ is not ndarray:
-            return self.data.gpu.download(self.data)
-        return self.data
+        return self._values()
 
     def item(self) -> Any:
         """The single element as a Python number. RuntimeError when there is not exactly one."""
         if self.data.size != 1:
             raise RuntimeError(f"[item] only a tensor of one element is a number; got shape {self.shape}")
-        return self._host().item()
+        return self._values().item()
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers (one number for a 0-d tensor)."""
-        return self._host().tolist()
+        return self._values().tolist()
+
+    def _values(self) -> ndarray:
+        """The elements as NumPy can calculate with them."""
+        return dtypes.widened(self._host())
 
     def _host(self) -> ndarray:
         return self.data if self.data.__class__ is ndarray else self.data.gpu.download(self.data)
@@ -276,6 +281,7 @@ class Tensor:
 
 
 _new = object.__new__
+_BFLOAT_ONE = dtypes.converted(np.ones((), np.float32), dtypes.bfloat16.numpy)
 
 
 def wrap(data: Any) -> Tensor:

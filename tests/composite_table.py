@@ -204,9 +204,11 @@ COMPOSITES = {
     ),
 }
 
+from composite_rows_elementwise import ROWS as ELEMENTWISE  # noqa: E402
 from composite_rows_linalg import ROWS as LINALG  # noqa: E402
 from composite_rows_math import ROWS as MATH  # noqa: E402  (its rows are made with what stands above)
 from composite_rows_movement import ROWS as MOVEMENT  # noqa: E402
+from composite_rows_nn import ROWS as NN  # noqa: E402
 from composite_rows_sorting import ROWS as SORTING  # noqa: E402
 
-COMPOSITES.update(MATH | MOVEMENT | LINALG | SORTING)
+COMPOSITES.update(ELEMENTWISE | MATH | MOVEMENT | LINALG | NN | SORTING)

@@ -36,7 +36,7 @@ class _ConvNd(Module):
         self.kernel_size, self.stride = spread(kernel_size, n, "kernel_size", op), spread(stride, n, "stride", op)
         if padding == "same" and any(s != 1 for s in self.stride):
             raise ValueError(f'[{op}] padding="same" needs a stride of 1; got {self.stride}')
-        self.padding = padding if isinstance(padding, str) else spread(padding, n, "padding", op)
+        self.padding: Any = padding if isinstance(padding, str) else spread(padding, n, "padding", op)
         self.dilation, self.output_padding = spread(dilation, n, "dilation", op), spread(output_padding, n, "output_padding", op)
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         self.weight = new_parameter(first, second // groups, *self.kernel_size, device=device, dtype=dtype)
@@ -62,9 +62,11 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-                 groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None):  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype)
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+                 dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
+                 dtype: Any = None):  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode,
+                         device, dtype)  # fmt: skip
 
     def _pads(self) -> list[int]:
         """What F.pad takes for this layer's padding."""
@@ -90,8 +92,8 @@ class _ConvTranspose(_ConvNd):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
                  output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros",
                  device: Any = None, dtype: Any = None):  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode, device,
-                         dtype)  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias,
+                         padding_mode, device, dtype)  # fmt: skip
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         """The transposed convolution of x [N, C, ...] or [C, ...]; output_size chooses among the sizes that fit."""
@@ -107,7 +109,8 @@ class _ConvTranspose(_ConvNd):
         least = [(size - 1) * s - 2 * p + d * (k - 1) + 1 for size, s, p, d, k in rows]
         extra = tuple(w - low for w, low in zip(wanted, least, strict=True))
         if any(not 0 <= e < s for e, s in zip(extra, self.stride, strict=True)):
-            raise ValueError(f"[{type(self).__name__}] output_size must be {least} plus less than {self.stride}; got {tuple(output_size)}")
+            op = type(self).__name__
+            raise ValueError(f"[{op}] output_size must be {least} plus less than {self.stride}; got {tuple(output_size)}")
         return extra
 
 

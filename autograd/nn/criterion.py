@@ -133,7 +133,8 @@ class TripletMarginWithDistanceLoss(_Criterion):
 
     function = staticmethod(F.triplet_margin_with_distance_loss)
 
-    def __init__(self, *, distance_function: Callable | None = None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
+    def __init__(self, *, distance_function: Callable | None = None, margin: float = 1.0, swap: bool = False,
+                 reduction: str = "mean"):  # fmt: skip
         if margin <= 0:
             raise ValueError(f"[TripletMarginWithDistanceLoss] margin must be positive; got {margin}")
         super().__init__(reduction, distance_function=distance_function, margin=margin, swap=swap)

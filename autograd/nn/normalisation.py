@@ -32,8 +32,8 @@ class _Running(_Affine):
 
     ndims: tuple[int, ...] = ()
 
-    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool, device: Any,
-                 dtype: Any, bias: bool):  # fmt: skip
+    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
+                 device: Any, dtype: Any, bias: bool):  # fmt: skip
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
@@ -59,7 +59,8 @@ class _Running(_Affine):
     def _check(self, input: Tensor, channels_at: int = 1) -> None:
         if input.ndim not in self.ndims or input.shape[channels_at] != self.num_features:
             counts = " or ".join(map(str, self.ndims))
-            raise ValueError(f"[{type(self).__name__}] expects {counts} dimensions with {self.num_features} channels; got {input.shape}")
+            op = type(self).__name__
+            raise ValueError(f"[{op}] expects {counts} dimensions with {self.num_features} channels; got {input.shape}")
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""

@@ -76,7 +76,8 @@ class EmbeddingBag(Module):
 
     def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
                  scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
-                 include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None):  # fmt: skip
+                 include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None,
+                 dtype: Any = None):  # fmt: skip
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
@@ -95,7 +96,7 @@ class EmbeddingBag(Module):
         """An EmbeddingBag around the given matrix, not trained unless freeze=False."""
         if embeddings.ndim != 2:
             raise ValueError(f"[EmbeddingBag] the table is a matrix; got shape {embeddings.shape}")
-        made = cls(*embeddings.shape, _weight=embeddings.detach(), **options)
+        made = cls(embeddings.shape[0], embeddings.shape[1], _weight=embeddings.detach(), **options)
         made.weight.requires_grad = not freeze
         return made
 

@@ -41,8 +41,8 @@ class _MaxPool(_Function):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
                  ceil_mode: bool = False):  # fmt: skip
         stride = kernel_size if stride is None else stride
-        super().__init__(kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation, return_indices=return_indices,
-                         ceil_mode=ceil_mode)  # fmt: skip
+        super().__init__(kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation,
+                         return_indices=return_indices, ceil_mode=ceil_mode)  # fmt: skip
 
 
 class MaxPool1d(_MaxPool):
@@ -69,18 +69,20 @@ class AvgPool1d(_Function):
     function = staticmethod(F.avg_pool1d)
     shown = ("kernel_size", "stride", "padding")
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True):  # fmt: skip
         kernel = spread(kernel_size, 1, "kernel_size", "AvgPool1d")
         step = kernel if stride is None else spread(stride, 1, "stride", "AvgPool1d")
         around = spread(padding, 1, "padding", "AvgPool1d")
-        super().__init__(kernel_size=kernel, stride=step, padding=around, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+        super().__init__(kernel_size=kernel, stride=step, padding=around, ceil_mode=ceil_mode,
+                         count_include_pad=count_include_pad)  # fmt: skip
 
 
 class _AvgPool(_Function):
     shown = ("kernel_size", "stride", "padding")
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
-                 divisor_override: int | None = None):  # fmt: skip
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True, divisor_override: int | None = None):  # fmt: skip
         stride = kernel_size if stride is None else stride
         super().__init__(kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
                          count_include_pad=count_include_pad, divisor_override=divisor_override)  # fmt: skip
@@ -183,7 +185,8 @@ class Upsample(_Function):
 
     def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
                  recompute_scale_factor: bool | None = None):  # fmt: skip
-        factor = tuple(map(float, scale_factor)) if isinstance(scale_factor, tuple) else float(scale_factor) if scale_factor else None
+        factor: Any = tuple(map(float, scale_factor)) if isinstance(scale_factor, tuple) else scale_factor
+        factor = float(factor) if isinstance(factor, int) else factor
         super().__init__(size=size, scale_factor=factor, mode=mode, align_corners=align_corners,
                          recompute_scale_factor=recompute_scale_factor)  # fmt: skip
 

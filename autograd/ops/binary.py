@@ -205,16 +205,13 @@ lt = _comparison("lt", np.less, "a < b")
 le = _comparison("le", np.less_equal, "a <= b")
 gt = _comparison("gt", np.greater, "a > b")
 ge = _comparison("ge", np.greater_equal, "a >= b")
-logical_and = _comparison("logical_and", np.logical_and, "a and b")
-logical_or = _comparison("logical_or", np.logical_or, "a or b")
-logical_xor = _comparison("logical_xor", np.logical_xor, "exactly one of a and b")
 
 
 def _bitwise(name: str, numpy: Callable, sign: str) -> Callable:
     """A bitwise op, of integers and booleans."""
     body = {"__doc__": f"y = a {sign} b\nno gradient\n", "numpy": staticmethod(numpy), "wgpu": Binary(name)}
     op = register(type(name.title().replace("_", ""), (Op,), {**body, "differentiable": False}))
-    return public(binary(op, _whole_numbers), name)
+    return public(binary(op, _whole_numbers, floats=False), name)
 
 
 def _whole_numbers(op: type[Op], a: Any, b: Any) -> tuple:

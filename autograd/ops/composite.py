@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
-from .. import create
+from .. import create, shapes
 from ..op import public
 from ..tensor import Tensor
 
@@ -20,9 +21,60 @@ def exp2(x: Tensor) -> Tensor:
     return (x * math.log(2)).exp()
 
 
+def log2(x: Tensor) -> Tensor:
+    """The logarithm to base 2."""
+    return x.log() * (1 / math.log(2))
+
+
 def log10(x: Tensor) -> Tensor:
     """The logarithm to base 10."""
     return x.log() * (1 / math.log(10))
+
+
+def reciprocal(x: Tensor) -> Tensor:
+    """1 / x"""
+    return 1 / x
+
+
+def rsqrt(x: Tensor) -> Tensor:
+    """1 / sqrt(x)"""
+    return 1 / x.sqrt()
+
+
+def ceil(x: Tensor) -> Tensor:
+    """The smallest whole number not below x."""
+    return -(-x).floor() if x.dtype.is_floating_point else x.clone()
+
+
+def trunc(x: Tensor) -> Tensor:
+    """x without its fraction."""
+    return x.ceil().where(x < 0, x.floor()) if x.dtype.is_floating_point else x.clone()
+
+
+def logical_not(x: Tensor) -> Tensor:
+    """Whether x is zero."""
+    return x == 0
+
+
+def _logical(name: str, combine: Any, text: str) -> Any:
+    """A function of whether its operands are not zero."""
+
+    def function(x: Tensor, other: Tensor) -> Tensor:
+        shapes.broadcast([x.shape, other.shape], name)
+        return combine(x != 0, other != 0)
+
+    function.__name__, function.__doc__ = name, text
+    return function
+
+
+logical_and = _logical("logical_and", operator.and_, "Whether both are not zero.")
+logical_or = _logical("logical_or", operator.or_, "Whether one of them is not zero.")
+logical_xor = _logical("logical_xor", operator.xor, "Whether exactly one of them is not zero.")
+
+
+def isnan(x: Tensor) -> Tensor:
+    """Whether each element is NaN."""
+    return x != x
 
 
 def isinf(x: Tensor) -> Tensor:
@@ -95,6 +147,8 @@ def is_tensor(x: object) -> bool:
     return isinstance(x, Tensor)
 
 
+for _function in (log2, reciprocal, rsqrt, ceil, trunc, logical_not, logical_and, logical_or, logical_xor, isnan):
+    public(_function)
 for _function in (square, exp2, log10, isinf, isfinite, silu, allclose, equal, new_zeros, new_ones, new_full, new_tensor,
                   tril, triu, create.zeros_like, create.ones_like, create.full_like):  # fmt: skip
     public(_function)

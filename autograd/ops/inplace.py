@@ -110,10 +110,13 @@ for _function in (index.scatter_add, index.index_add, scatter.scatter, scatter.i
 for _function in (scatter.scatter_reduce, scatter.index_reduce):
     _name = f"{_function.__name__}_"
     setattr(Tensor, _name, in_place(_of_copy(_function), _name))
-for _op in (unary.Neg, unary.Abs, unary.Exp, unary.Log, unary.Sqrt, unary.Rsqrt, unary.Reciprocal, unary.Tanh, unary.Sigmoid,
-            unary.Relu, unary.Floor, unary.Ceil, unary.Round, unary.Trunc):  # fmt: skip
+for _op in (unary.Neg, unary.Abs, unary.Exp, unary.Log, unary.Sqrt, unary.Tanh, unary.Sigmoid,
+            unary.Relu, unary.Floor, unary.Round):  # fmt: skip
     _name = f"{_op.name}_"
     setattr(Tensor, _name, in_place(getattr(Tensor, _op.name), _name))
+
+for _name in ("rsqrt", "reciprocal", "ceil", "trunc"):
+    setattr(Tensor, f"{_name}_", in_place(getattr(Tensor, _name), f"{_name}_"))
 
 for _name, _function in {"add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "div_", "pow": "pow_", "mod": "remainder_",
                          "floordiv": "floor_divide_"}.items():  # fmt: skip

@@ -14,7 +14,7 @@ from ..tape import Node
 from ..tensor import Tensor, rewrap
 from ..webgpu import launch, views
 
-_cat_kernel = launch.Cat()
+_cat_kernel, _copy_kernel = launch.Cat(), launch.Copy()
 
 
 @register
@@ -125,26 +125,12 @@ class Cat(Op):
 
 @register
 class Clone(Op):
-    """y = a copy of x
+    """y = a copy of x, laid out as x is (order K) or in order (C)
     dx = dy
     """
 
-    numpy = staticmethod(lambda x: x.copy(order="K"))
-    wgpu = launch.Copy()
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        return dy
-
-
-@register
-class Contiguous(Op):
-    """y = x laid out in order
-    dx = dy
-    """
-
-    numpy = staticmethod(lambda x: x.copy(order="C"))
-    wgpu = launch.Copy()
+    numpy = staticmethod(lambda x, order="K": x.copy(order=order))
+    wgpu = staticmethod(lambda x, order="K": _copy_kernel(x))
 
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
@@ -157,7 +143,7 @@ class Cast(Op):
     dx = dy in x's dtype
     """
 
-    numpy = staticmethod(lambda x, dtype: x.astype(dtype))
+    numpy = staticmethod(dtypes.converted)
     wgpu = launch.Cast()
 
     @staticmethod

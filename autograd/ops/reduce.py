@@ -112,16 +112,6 @@ class Any_(_Test):
     wgpu = launch.Reduce("any")
 
 
-@register
-class All(_Test):
-    """y = whether all elements over dimensions are not zero
-    no gradient
-    """
-
-    numpy = _extreme(np.all)
-    wgpu = launch.Reduce("all")
-
-
 def _first(find: Any) -> Any:
     def numpy(x: np.ndarray, axis: int | None) -> np.ndarray:
         return np.asarray(find(x, axis), dtype=np.int64)
@@ -296,7 +286,7 @@ def any(x: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Any = None) 
 
 def all(x: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Tensor:
     """Whether all elements over `dim` are not zero."""
-    return apply(All, x, axes=_axes(x, dim, axis, "all"), keepdims=keepdim)
+    return apply(Any_, x == 0, axes=_axes(x, dim, axis, "all"), keepdims=keepdim) == 0
 
 
 def logsumexp(x: Tensor, dim: Any, keepdim: bool = False, *, axis: Any = None) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..op import Op, public, register, unary
@@ -43,22 +45,6 @@ class Cos(Op):
 
 
 @register
-class Tan(Op):
-    """y = tan(x)
-    dx = dy * (1 + y^2)
-    """
-
-    numpy = staticmethod(np.tan)
-    wgpu = Unary("tan")
-    keeps = True
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        (y,) = ctx.saved_outputs()
-        return dy * (y * y + 1)
-
-
-@register
 class Asin(Op):
     """y = asin(x)
     dx = dy / sqrt(1 - x^2)
@@ -90,53 +76,27 @@ class Acos(Op):
         return -dy * (1 - x * x).rsqrt()
 
 
-@register
-class Atan(Op):
-    """y = atan(x)
-    dx = dy / (1 + x^2)
-    """
-
-    numpy = staticmethod(np.arctan)
-    wgpu = Unary("atan")
-    saves = ((0,),)
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        (x,) = ctx.saved_inputs()
-        return dy / (x * x + 1)
+def tan(x: Tensor) -> Tensor:
+    """sin(x) / cos(x)"""
+    return x.sin() / x.cos()
 
 
-@register
-class Sinh(Op):
-    """y = sinh(x)
-    dx = dy * cosh(x)
-    """
-
-    numpy = staticmethod(np.sinh)
-    wgpu = Unary("sinh")
-    saves = ((0,),)
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        (x,) = ctx.saved_inputs()
-        return dy * x.cosh()
+def atan(x: Tensor) -> Tensor:
+    """The angle whose tangent is x."""
+    return x.atan2(1)
 
 
-@register
-class Cosh(Op):
-    """y = cosh(x)
-    dx = dy * sinh(x)
-    """
-
-    numpy = staticmethod(np.cosh)
-    wgpu = Unary("cosh")
-    saves = ((0,),)
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        (x,) = ctx.saved_inputs()
-        return dy * x.sinh()
+def sinh(x: Tensor) -> Tensor:
+    """(exp(x) - exp(-x)) / 2, exact near 0."""
+    return (x.expm1() - (-x).expm1()) * 0.5
 
 
-for _op in (Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh):
+def cosh(x: Tensor) -> Tensor:
+    """(exp(x) + exp(-x)) / 2, finite as long as it can be."""
+    return (x - math.log(2)).exp() + (-x - math.log(2)).exp()
+
+
+for _op in (Sin, Cos, Asin, Acos):
     public(unary(_op))
+for _function in (tan, atan, sinh, cosh):
+    public(_function)

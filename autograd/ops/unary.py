@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -123,22 +122,6 @@ class Log1p(Op):
 
 
 @register
-class Log2(Op):
-    """y = log2(x)
-    dx = dy / (x * ln 2)
-    """
-
-    numpy = staticmethod(np.log2)
-    wgpu = Unary("log2")
-    saves = ((0,),)
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        (x,) = ctx.saved_inputs()
-        return dy / (x * math.log(2))
-
-
-@register
 class Sqrt(Op):
     """y = sqrt(x)
     dx = dy / (2 * y)
@@ -152,38 +135,6 @@ class Sqrt(Op):
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         (y,) = ctx.saved_outputs()
         return dy / (y * 2)
-
-
-@register
-class Rsqrt(Op):
-    """y = 1 / sqrt(x)
-    dx = -dy * y^3 / 2
-    """
-
-    numpy = staticmethod(lambda x: 1 / np.sqrt(x))
-    wgpu = Unary("rsqrt")
-    keeps = True
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        (y,) = ctx.saved_outputs()
-        return dy * (y * y * y) * -0.5
-
-
-@register
-class Reciprocal(Op):
-    """y = 1 / x
-    dx = -dy * y^2
-    """
-
-    numpy = staticmethod(np.reciprocal)
-    wgpu = Unary("reciprocal")
-    keeps = True
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        (y,) = ctx.saved_outputs()
-        return -dy * (y * y)
 
 
 @register
@@ -278,16 +229,6 @@ class Floor(_Step):
 
 
 @register
-class Ceil(_Step):
-    """y = the smallest whole number not below x
-    dx = 0
-    """
-
-    numpy = staticmethod(np.ceil)
-    wgpu = Unary("ceil")
-
-
-@register
 class Round(_Step):
     """y = the nearest whole number, halves to even
     dx = 0
@@ -295,38 +236,6 @@ class Round(_Step):
 
     numpy = staticmethod(np.rint)
     wgpu = Unary("round")
-
-
-@register
-class Trunc(_Step):
-    """y = x without its fraction
-    dx = 0
-    """
-
-    numpy = staticmethod(np.trunc)
-    wgpu = Unary("trunc")
-
-
-@register
-class Isnan(Op):
-    """y = whether x is NaN
-    no gradient
-    """
-
-    numpy = staticmethod(np.isnan)
-    wgpu = Unary("isnan", out="bool")
-    differentiable = False
-
-
-@register
-class LogicalNot(Op):
-    """y = whether x is zero
-    no gradient
-    """
-
-    numpy = staticmethod(np.logical_not)
-    wgpu = Unary("logical_not", out="bool")
-    differentiable = False
 
 
 @register
@@ -340,9 +249,9 @@ class BitwiseNot(Op):
     differentiable = False
 
 
-for _op in (Exp, Expm1, Log, Log1p, Log2, Sqrt, Rsqrt, Reciprocal, Tanh, Sigmoid, Softplus):
+for _op in (Exp, Expm1, Log, Log1p, Sqrt, Tanh, Sigmoid, Softplus):
     public(unary(_op))
-for _op in (Neg, Abs, Sign, Relu, LogicalNot):
+for _op in (Neg, Abs, Sign, Relu):
     public(unary(_op, floating=False))
 
 
@@ -357,16 +266,8 @@ def _whole(op: type[Op]) -> Any:
     return rounded
 
 
-for _op in (Floor, Ceil, Round, Trunc):
+for _op in (Floor, Round):
     public(_whole(_op), _op.name)
-
-_isnan = unary(Isnan, floating=False)
-
-
-def isnan(x: Tensor) -> Tensor:
-    """Whether each element is NaN; a bool tensor."""
-    return _isnan(x) if x.dtype.is_floating_point else x != x
-
 
 _bitwise_not = unary(BitwiseNot, floating=False)
 
@@ -378,7 +279,6 @@ def bitwise_not(x: Tensor) -> Tensor:
     return x.logical_not() if x.dtype is dtypes.bool_ else _bitwise_not(x)
 
 
-public(isnan)
 public(bitwise_not)
 Tensor.__neg__ = Tensor.neg  # type: ignore[attr-defined]
 Tensor.__abs__ = Tensor.abs  # type: ignore[attr-defined]

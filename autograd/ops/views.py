@@ -10,7 +10,7 @@ from .. import dtypes, shapes
 from ..device import Device, as_device
 from ..op import apply, public
 from ..tensor import Tensor
-from .movement import Cast, Cat, Clone, Contiguous, Expand, Move, Permute, Place, Reshape, Slice
+from .movement import Cast, Cat, Clone, Expand, Move, Permute, Place, Reshape, Slice
 
 
 def reshape(x: Tensor, *shape: Any) -> Tensor:
@@ -176,7 +176,7 @@ def flip(x: Tensor, *args: Any, dims: Any = ()) -> Tensor:
     given = shapes.shape_args(args or ((dims,) if isinstance(dims, int) else (tuple(dims),)), "flip")
     axes = shapes.axes_of(given, x.ndim, "flip") if given else ()
     index = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))
-    return apply(Contiguous, apply(Slice, x, index=index))
+    return apply(Clone, apply(Slice, x, index=index), order="C")
 
 
 def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
@@ -202,7 +202,7 @@ def clone(x: Tensor) -> Tensor:
 
 def contiguous(x: Tensor) -> Tensor:
     """x itself if its elements lie in order, else a copy that does."""
-    return x if x.is_contiguous() else apply(Contiguous, x)
+    return x if x.is_contiguous() else apply(Clone, x, order="C")
 
 
 def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False,

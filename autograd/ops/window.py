@@ -81,7 +81,8 @@ class AddWindows(Op):
 
 
 def _max_pool(x: np.ndarray, count: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple:
-    y = where = None
+    y: Any = None
+    where: Any = None
     for number, (_, seen) in enumerate(_parts(kernel, stride, dilation, count)):
         part = x[seen]
         if y is None:

@@ -166,7 +166,7 @@ def require(optimizer: Optimizer, group: dict, name: str, low: float, below: flo
 
 def state_dtype(p: Tensor) -> dtypes.DType:
     """The dtype of p's state: float32 for float16, whose small moments would vanish."""
-    return dtypes.float32 if p.dtype is dtypes.float16 else p.dtype
+    return dtypes.float32 if p.dtype in dtypes.SHORT else p.dtype
 
 
 def new_state(p: Tensor) -> Tensor:
@@ -201,7 +201,7 @@ def host_update(function: Callable, p: Tensor, g: Tensor, *state: Tensor) -> Non
 
 def device_update(launch: Callable, p: Tensor, g: Tensor, *state: Tensor | None, **options: Any) -> None:
     """One dispatch of an optimizer's kernel, in place; float16 goes through float32."""
-    narrow = p.dtype is dtypes.float16
+    narrow = p.dtype in dtypes.SHORT
     target = p.detach().float() if narrow else p
     launch(target.data, g.to(target.dtype).data, *(None if s is None else s.data for s in state), **options)
     if narrow:

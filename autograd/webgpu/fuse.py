@@ -223,6 +223,8 @@ def chosen(root):
 def operands_of(p):
     """What a launcher takes for the arguments of a pending value: constants as numbers, where Arrays give the shape."""
     args = [x.array() if isinstance(x, Pending) and x.launcher is not None else x for x in p.args]
+    if isinstance(args[0], Pending) and p.launcher.names == "abc":  # a condition is no number
+        args[0] = p.gpu.fill(args[0].shape, args[0].args[0], args[0].dtype)
     arrays = [x for x in args if isinstance(x, Array)]
     if not arrays or broadcast_shapes(*(x.shape for x in arrays)) != p.shape:
         first = next(i for i, x in enumerate(args) if isinstance(x, Pending))

@@ -6,10 +6,10 @@ from struct import Struct
 
 import numpy as np
 
+from . import shaders
 from .buffers import STORED, Array, Storage
 from .elementwise import BOOL, TYPE_LIBS, WORKGROUP, Plan, readings, scalar_word
 from .layout import broadcast_strides, coalesce, contiguous_strides, element_count, pack_words, workgroups
-from . import shaders
 from .packed import PACKED
 from .shaders import WGSL_TYPES, Source
 

@@ -4,8 +4,8 @@ from struct import Struct
 
 import numpy as np
 
-from . import fuse
 from ..dtypes import converted
+from . import fuse
 from .buffers import STORED, Array
 from .elementwise import (
     LANES,

@@ -61,10 +61,10 @@ class Pool:
         except (KeyError, IndexError):
             return self._create(nbytes, size)
 
-    def give(self, buffer):
-        """Return a buffer. Runs in finalisers: no lock, one atomic push."""
+    def give(self, buffer, push=heappush):
+        """Return a buffer. Runs in finalisers, at exit too, when globals are gone: no lock, one atomic push."""
         buffer.stamp = self.batch
-        heappush(self.free[buffer.size], buffer.id)
+        push(self.free[buffer.size], buffer.id)
 
     def _create(self, nbytes, size):
         if nbytes > self.max_bytes:

@@ -30,34 +30,21 @@ UNARY = {
     "exp2": (np.exp2, -125, 127.9),
     "expm1": (np.expm1, -20, 80),
     "log": (np.log, 1e-30, 1e30),
-    "log2": (np.log2, 1e-30, 1e30),
     "log1p": (np.log1p, -0.999, 100),
     "sqrt": (np.sqrt, 0, 1e9),
-    "rsqrt": (lambda x: 1 / np.sqrt(x), 1e-9, 1e9),
-    "reciprocal": (lambda x: 1 / x, -9, 9),
     "sin": (np.sin, -1e4, 1e4),
     "cos": (np.cos, -1e4, 1e4),
-    "tan": (np.tan, -20, 20),
     "asin": (np.arcsin, -1, 1),
     "acos": (np.arccos, -1, 1),
-    "atan": (np.arctan, -50, 50),
-    "sinh": (np.sinh, -89, 89),
-    "cosh": (np.cosh, -89, 89),
     "tanh": (np.tanh, -12, 12),
     "sigmoid": (sigmoid, -80, 80),
     "erf": (erf, -5, 5),
     "floor": (np.floor, -9, 9),
-    "ceil": (np.ceil, -9, 9),
     "round": (np.round, -9, 9),
-    "trunc": (np.trunc, -9, 9),
     "relu": (lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)), -9, 9),
     "silu": (lambda x: x * sigmoid(x), -80, 80),
     "softplus": (softplus, -80, 80),
     "gelu": (lambda x: 0.5 * x * erfc(-x / math.sqrt(2)), -5, 9),
-}
-PREDICATES = {
-    "logical_not": np.logical_not,
-    "isnan": np.isnan,
 }
 
 
@@ -87,15 +74,9 @@ def test_unary_edges(name, gpu, check):
     check(Unary(name)(gpu.upload(x)), want)
 
 
-@pytest.mark.parametrize("name", PREDICATES)
-def test_predicates(name, gpu, check):
-    x = np.array(EDGES, np.float32)
-    check(Unary(name, out="bool")(gpu.upload(x)), PREDICATES[name](x))
-
-
 def test_small_arguments_keep_their_digits(gpu, check, rng):
     x = (rng.uniform(-1, 1, 200) * 10.0 ** rng.uniform(-20, -1, 200)).astype(np.float32)
-    for name in ("tanh", "expm1", "log1p", "sin", "tan", "asin", "atan", "sinh", "erf"):
+    for name in ("tanh", "expm1", "log1p", "sin", "asin", "erf"):
         check(Unary(name)(gpu.upload(x)), reference(UNARY[name][0], x), rtol=1e-6, atol=0)
 
 
@@ -130,9 +111,6 @@ COMPARISONS = {
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
-    "logical_and": np.logical_and,
-    "logical_or": np.logical_or,
-    "logical_xor": np.logical_xor,
 }
 
 

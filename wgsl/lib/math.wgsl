@@ -96,16 +96,6 @@ fn log_safe(x: f32) -> f32 {
   return log_edges(x, v.y * 0.693359375 + (v.x - v.y * 0.00021219444));
 }
 
-fn log2_safe(x: f32) -> f32 {
-  let v = log_split(x);
-  return log_edges(x, v.y + v.x * 1.442695);
-}
-
-fn log10_safe(x: f32) -> f32 {
-  let v = log_split(x);
-  return log_edges(x, v.y * 0.301025390625 + (v.x * 0.43429448 + v.y * 4.605039e-6));
-}
-
 fn log1p_safe(x: f32) -> f32 {
   if (x > -0.29 && x < 0.41) { return log_core(x / (2.0 + x)); }
   return log_safe(1.0 + x);
@@ -120,24 +110,6 @@ fn tanh_safe(x: f32) -> f32 {
 
 fn sigmoid_safe(x: f32) -> f32 {
   return 1.0 / (1.0 + exp_safe(-x));
-}
-
-fn sinh_safe(x: f32) -> f32 {
-  let t = abs(x);
-  if (t > 80.0) {
-    // e^t overflows before sinh does.
-    let half = exp_safe(0.5 * t);
-    return copy_sign(0.5 * half * half, x);
-  }
-  let e = expm1_safe(t);
-  return copy_sign(0.5 * (e + e / (e + 1.0)), x);
-}
-
-fn cosh_safe(x: f32) -> f32 {
-  let t = abs(x);
-  let half = exp_safe(0.5 * t);
-  let e = half * half;
-  return select(0.5 * e + 0.5 / e, 0.5 * half * half, t > 80.0);
 }
 
 // The product of two words as (low, high).
@@ -224,12 +196,6 @@ fn sin_safe(x: f32) -> f32 {
 fn cos_safe(x: f32) -> f32 {
   let v = reduce_angle(x);
   return finite_or_nan(x, sin_quadrant(v.x, i32(v.y) + 1));
-}
-
-fn tan_safe(x: f32) -> f32 {
-  let v = reduce_angle(x);
-  let q = i32(v.y);
-  return finite_or_nan(x, sin_quadrant(v.x, q) / sin_quadrant(v.x, q + 1));
 }
 
 // asin of |x| <= 1/2.

@@ -123,7 +123,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     check_reduction(reduction, op)
     seen = input.detach()
     if bool(((seen < 0) | (seen > 1)).any()):
-        raise ValueError(f"[{op}] the input holds probabilities; got values outside [0, 1]. Use binary_cross_entropy_with_logits?")
+        raise ValueError(f"[{op}] the input holds probabilities; got some outside [0, 1]. Use binary_cross_entropy_with_logits?")
     loss = -(target * _bounded_log(input) + (1 - target) * _bounded_log(1 - input))
     return reduced(loss if weight is None else loss * weight, reduction)
 

@@ -26,7 +26,8 @@ def _conv(op: str, n: int, x: Tensor, weight: Tensor, bias: Tensor | None, strid
     batched = x if x.ndim == n + 2 else x.unsqueeze(0)
     if batched.shape[1] != weight.shape[1] * groups:
         raise ValueError(
-            f"[{op}] the weight {weight.shape} with groups={groups} takes {weight.shape[1] * groups} channels; got input {x.shape}"
+            f"[{op}] the weight {weight.shape} with groups={groups} takes {weight.shape[1] * groups} channels; "
+            f"got input {x.shape}"
         )
     _check_bias(op, bias, weight.shape[0])
     kernel = weight.shape[2:]
@@ -129,8 +130,8 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
 # -- transposed -----------------------------------------------------------------------------------------
 
 
-def _conv_transpose(op: str, n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, output_padding: Any,
-                    groups: int, dilation: Any) -> Tensor:  # fmt: skip
+def _conv_transpose(op: str, n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
+                    output_padding: Any, groups: int, dilation: Any) -> Tensor:  # fmt: skip
     _check_operands(op, n, x, weight, bias)
     step, hole = _positive(stride, n, "stride", op), _positive(dilation, n, "dilation", op)
     cut, extra = spread(padding, n, "padding", op), spread(output_padding, n, "output_padding", op)
@@ -193,10 +194,16 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 # -- windows as columns ---------------------------------------------------------------------------------
 
 
+def _window(op: str, kernel_size: Any, dilation: Any, stride: Any) -> tuple[tuple, tuple, tuple]:
+    given = {"kernel_size": kernel_size, "dilation": dilation, "stride": stride}
+    kernel, hole, step = (_positive(value, 2, name, op) for name, value in given.items())
+    return kernel, hole, step
+
+
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """The windows of input [N, C, H, W] (or [C, H, W]) as columns [N, C * kernel, places]; zeros around the input."""
     op = "unfold"
-    kernel, hole, step = (_positive(v, 2, w, op) for v, w in ((kernel_size, "kernel_size"), (dilation, "dilation"), (stride, "stride")))
+    kernel, hole, step = _window(op, kernel_size, dilation, stride)
     if input.ndim not in (3, 4):
         raise ValueError(f"[{op}] expects [N, C, H, W] or [C, H, W]; got {input.shape}")
     x = input if input.ndim == 4 else input.unsqueeze(0)
@@ -212,7 +219,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """The transpose of unfold: columns [N, C * kernel, places] (or without N) added up into [N, C, *output_size]."""
     op = "fold"
-    kernel, hole, step = (_positive(v, 2, w, op) for v, w in ((kernel_size, "kernel_size"), (dilation, "dilation"), (stride, "stride")))
+    kernel, hole, step = _window(op, kernel_size, dilation, stride)
     sizes = _positive(output_size, 2, "output_size", op)
     around = _padding(padding, kernel, step, hole, op)
     if input.ndim not in (2, 3) or input.shape[-2] % (kernel[0] * kernel[1]):
@@ -220,7 +227,7 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
     whole = [size + a + b for size, (a, b) in zip(sizes, around, strict=True)]
     count = tuple((size - d * (k - 1) - 1) // s + 1 for size, k, s, d in zip(whole, kernel, step, hole, strict=True))
     if any(c < 1 for c in count) or input.shape[-1] != count[0] * count[1]:
-        raise ValueError(f"[{op}] an output of {sizes} has {count[0]} x {count[1]} windows of {kernel}; got columns {input.shape}")
+        raise ValueError(f"[{op}] an output of {sizes} has {count[0]} x {count[1]} windows of {kernel}; got {input.shape}")
     x = input if input.ndim == 3 else input.unsqueeze(0)
     x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), *kernel, *count).permute(0, 1, 4, 5, 2, 3)
     y = add_windows(x, tuple(whole), step, hole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     steps, samples, classes = batched.shape
     if not 0 <= blank < classes:
         raise ValueError(f"[{op}] blank must be a class, 0 … {classes - 1}; got {blank}")
-    lengths, sizes = _numbers(input_lengths, samples, steps, "input_lengths"), _numbers(target_lengths, samples, None, "target_lengths")
+    lengths = _numbers(input_lengths, samples, steps, "input_lengths")
+    sizes = _numbers(target_lengths, samples, None, "target_lengths")
     labels = _labels(targets, sizes, classes, blank, batched=log_probs.ndim == 3)
     loss = _negative_log(batched, labels, lengths, sizes)
     if zero_infinity:
@@ -46,7 +48,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
 def _numbers(lengths: Any, samples: int, most: int | None, name: str) -> np.ndarray:
     given = lengths.detach().cpu().numpy() if isinstance(lengths, Tensor) else np.asarray(lengths)
     numbers = given.reshape(-1).astype(np.int64)
-    if given.dtype.kind not in "iu" or len(numbers) != samples or (numbers < 0).any() or (most is not None and (numbers > most).any()):
+    outside = (numbers < 0).any() or (most is not None and (numbers > most).any())
+    if given.dtype.kind not in "iu" or len(numbers) != samples or outside:
         limit = "" if most is None else f" of at most {most}"
         raise ValueError(f"[ctc_loss] {name} holds {samples} whole numbers{limit}; got {given.tolist()}")
     return numbers
@@ -63,7 +66,7 @@ def _labels(targets: Tensor, sizes: np.ndarray, classes: int, blank: int, batche
         fits = rows.shape[1] >= longest
     else:
         starts, fits = np.concatenate([[0], np.cumsum(sizes)]), given.size >= sizes.sum()
-        rows = [given[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+        rows = [given[a:b] for a, b in pairwise(starts)]
     if not fits:
         raise ValueError(f"[ctc_loss] target_lengths {sizes.tolist()} ask for more labels than targets {targets.shape} have")
     labels = np.full((len(sizes), 2 * longest + 1), blank, np.int64)
@@ -83,7 +86,7 @@ def _negative_log(logp: Tensor, labels: np.ndarray, lengths: np.ndarray, sizes: 
     # A blank between two labels may be skipped where they differ.
     skips = np.zeros(labels.shape, bool)
     skips[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
-    may_skip, start = create.place(skips, device), create.place(np.broadcast_to(np.arange(width) < 2, labels.shape).copy(), device)
+    may_skip, start = create.place(skips, device), create.place(np.arange(width) < 2, device)
     nothing = logp.new_full((samples, 2), float("-inf"))
     alpha = where(start, seen[0], float("-inf")) if steps else logp.new_full((samples, width), float("-inf"))
     running = create.place(np.arange(steps)[:, None, None] < lengths[:, None], device)

@@ -86,7 +86,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """y[.., o] = sum over i, j of x1[.., i] * weight[o, i, j] * x2[.., j] + bias[o]."""
     op = "bilinear"
     if weight.ndim != 3 or not input1.ndim or input1.shape[:-1] != input2.shape[:-1]:
-        raise ValueError(f"[{op}] expects [..., I], [..., J] and weight [O, I, J]; got {input1.shape}, {input2.shape} and {weight.shape}")
+        got = f"{input1.shape}, {input2.shape} and {weight.shape}"
+        raise ValueError(f"[{op}] expects [..., I], [..., J] and weight [O, I, J]; got {got}")
     out, first, second = weight.shape
     if (input1.shape[-1], input2.shape[-1]) != (first, second) or (bias is not None and bias.shape != (out,)):
         got = None if bias is None else bias.shape

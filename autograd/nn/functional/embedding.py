@@ -67,7 +67,8 @@ def _shorten(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -
     with no_grad():
         table = weight.detach()
         length = p_norm(table, norm_type, keepdim=True)
-        used = create.zeros(weight.shape[0], device=weight.device).index_add(0, index.reshape(-1), create.ones(index.numel(), device=weight.device))
+        named = create.ones(index.numel(), device=weight.device)
+        used = create.zeros(weight.shape[0], device=weight.device).index_add(0, index.reshape(-1), named)
         scale = where((length > max_norm) & (used > 0).unsqueeze(1), max_norm / (length + 1e-7), 1.0)
         weight.copy_(table * scale)
 
@@ -96,7 +97,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f'[{op}] mode is "sum", "mean" or "max"; got {mode!r}')
     if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != input.shape):
-        raise ValueError(f'[{op}] per_sample_weights have the shape of input {input.shape} and go with mode="sum"; got {per_sample_weights.shape} and mode={mode!r}')
+        rule = f'per_sample_weights have the shape of input {input.shape} and go with mode="sum"'
+        raise ValueError(f"[{op}] {rule}; got {per_sample_weights.shape} and mode={mode!r}")
     if mode == "max" and scale_grad_by_freq:
         raise ValueError(f'[{op}] scale_grad_by_freq does not go with mode="max"')
     starts, bag = _bags(input, offsets, include_last_offset, op)
@@ -140,7 +142,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool, op: str) ->
     ends = starts[1:] if include_last else np.append(starts[1:], count)
     starts = starts[: len(ends)]
     if len(starts) and (starts[0] != 0 or (ends < starts).any() or ends[-1] > count):
-        raise ValueError(f"[{op}] offsets start with 0, never fall and stay within the {count} elements of input; got {starts.tolist()}")
+        raise ValueError(f"[{op}] offsets start with 0, never fall and stay within {count} elements; got {starts.tolist()}")
     return starts, np.repeat(np.arange(len(starts)), ends - starts)
 
 

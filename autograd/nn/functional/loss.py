@@ -38,7 +38,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     return reduced(d if beta == 0 else where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
 
 
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """d^2 / 2 where |d| <= delta, else delta * (|d| - delta / 2), of d = input - target, times weight, reduced.
 
     With a weight the mean divides by the sum of the weights.

@@ -67,7 +67,8 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
 
 
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:  # fmt: skip
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1,
+               eps: float = 1e-5) -> Tensor:  # fmt: skip
     """(x - mean) / sqrt(var + eps) * weight + bias for each channel of input [N, C, ...].
 
     In training mean and biased var are those of the batch, and running_mean and running_var, if given, move towards
@@ -122,7 +123,8 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     return _affine(_standardised(x, axes, eps), scale, shift).to(input.dtype)
 
 
-def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:  # fmt: skip
     """(x - mean) / sqrt(var + eps) over groups of channels of input [N, C, ...], then * weight + bias a channel."""
     op = "group_norm"
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:

@@ -45,7 +45,8 @@ def _positions(size: int, before: int, after: int, mode: str) -> np.ndarray:
     """Where each element of the padded axis comes from."""
     limit = {"reflect": size - 1, "circular": size, "replicate": max(before, after)}[mode]
     if not size or max(before, after) > limit or size + before + after < 1:
-        raise ValueError(f"[pad] mode={mode!r} cannot add {before} and {after} to a dimension of size {size}; at most {limit} each")
+        most = f"at most {limit} each"
+        raise ValueError(f"[pad] mode={mode!r} cannot add {before} and {after} to a dimension of size {size}; {most}")
     at = np.arange(-before, size + after)
     if mode == "replicate":
         return np.clip(at, 0, size - 1)

@@ -247,7 +247,7 @@ def _adaptive_max(op: str, n: int, x: Tensor, output_size: Any, return_indices: 
         kernel.append(longest)
         if x.shape[axis] != out * longest:
             x = x.index_select(axis, create.place(tables[-1].reshape(-1), x.device))
-    y, chosen = max_pool(x, sizes, kernel, kernel, (1,) * n)
+    y, chosen = max_pool(x, sizes, tuple(kernel), tuple(kernel), (1,) * n)
     if not return_indices:
         return y
     starts = [create.place(np.ascontiguousarray(table[:, 0]), x.device) for table in tables]

@@ -66,7 +66,8 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         raise ValueError(f"[{op}] p is 1 or 2; got {p}")
     x, y = _rows(op, input, target)
     if target.shape not in (input.shape[:-1], (x.shape[0],)):
-        raise ValueError(f"[{op}] expects input [N, C] and target [N], or [C] and one class; got {input.shape} and {target.shape}")
+        rule = "expects input [N, C] and target [N], or [C] and one class"
+        raise ValueError(f"[{op}] {rule}; got {input.shape} and {target.shape}")
     classes = x.shape[1]
     if weight is not None and weight.shape != (classes,):
         raise ValueError(f"[{op}] weight has one number a class, ({classes},); got {weight.shape}")
@@ -113,8 +114,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     return reduced(each if input.ndim == 2 else each.reshape(()), reduction)
 
 
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
-                        swap: bool = False, reduction: str = "mean") -> Tensor:  # fmt: skip
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0,
+                        eps: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:  # fmt: skip
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), reduced; d is pairwise_distance with p and eps.
 
     With `swap` the negative counts by its distance to the positive where that is smaller.

@@ -26,8 +26,9 @@ def along(x: Tensor, weights: np.ndarray, axis: int) -> Tensor:
     return matmul(x.permute(*order), matrix).permute(*back).contiguous()
 
 
-def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
-                recompute_scale_factor: bool | None = None, antialias: bool = False) -> Tensor:  # fmt: skip
+def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> Tensor:  # fmt: skip
     """input [N, C, ...] resampled to `size`, or to floor(its sizes * scale_factor).
 
     mode: "nearest", "nearest-exact" (centres rounded, not floored), "linear" (3-D input), "bilinear" and "bicubic"
@@ -107,21 +108,20 @@ def _linear(at: np.ndarray, size: int) -> np.ndarray:
     """Weights [len(at), size] of the two neighbours of each position, which is held inside."""
     at = np.clip(at, 0, size - 1)
     low = np.minimum(at.astype(np.int64), size - 1)
-    return _weights(size, ((low, 1 - (at - low)), (np.minimum(low + 1, size - 1), at - low)))
+    return _weights(len(at), size, ((low, 1 - (at - low)), (np.minimum(low + 1, size - 1), at - low)))
 
 
 def _cubic(at: np.ndarray, size: int) -> np.ndarray:
     """Weights [len(at), size] of the four neighbours; neighbours beyond the border are the border's elements."""
     low = np.floor(at).astype(np.int64)
     taps = zip(range(-1, 3), cubic_weights(at - low), strict=True)
-    return _weights(size, [(np.clip(low + k, 0, size - 1), w) for k, w in taps])
+    return _weights(len(at), size, [(np.clip(low + k, 0, size - 1), w) for k, w in taps])
 
 
-def _weights(size: int, taps: Any) -> np.ndarray:
-    rows = None
+def _weights(count: int, size: int, taps: Any) -> np.ndarray:
+    rows = np.zeros((count, size))
     for position, weight in taps:
-        rows = np.zeros((len(position), size)) if rows is None else rows
-        np.add.at(rows, (np.arange(len(position)), position), weight)
+        np.add.at(rows, (np.arange(count), position), weight)
     return rows
 
 

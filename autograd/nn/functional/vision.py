@@ -67,7 +67,8 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
             f"{', '.join(_PADDINGS)}; got {mode!r} and {padding_mode!r} for {input.shape}"
         )
     if n not in (2, 3) or grid.ndim != input.ndim or grid.shape[-1] != n or grid.shape[0] != input.shape[0]:
-        raise ValueError(f"[{op}] expects input [N, C, ...] and grid [N, ..., {max(n, 2)}] of as many dimensions; got {input.shape} and {grid.shape}")
+        rule = f"expects input [N, C, ...] and grid [N, ..., {max(n, 2)}] of as many dimensions"
+        raise ValueError(f"[{op}] {rule}; got {input.shape} and {grid.shape}")
     if 0 in input.shape[1:]:
         raise ValueError(f"[{op}] only the batch may be empty; got {input.shape}")
     if input.dtype is not grid.dtype:
@@ -129,7 +130,8 @@ def _sampled(x: Tensor, taps: list) -> Tensor:
     flat = x.reshape(samples, channels, -1 if x.numel() else int(np.prod(sizes)))
     total: Any = None
     for number in np.ndindex(*(len(t) for t in taps)):
-        weight = valid = None
+        weight: Any = None
+        valid: Any = None
         index: Any = 0
         for axis in range(n):
             position, part = taps[axis][number[axis]]
@@ -159,7 +161,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     """Positions for grid_sample: theta [N, 2, 3] (or [N, 3, 4]) applied to the grid of an output of `size` [N, C, ...]."""
     n = len(size) - 2
     if n not in (2, 3) or theta.shape != (size[0], n, n + 1):
-        raise ValueError(f"[affine_grid] expects theta [N, {n}, {n + 1}] for a size of {n + 2} numbers; got {theta.shape} and {tuple(size)}")
+        rule = f"expects theta [N, {n}, {n + 1}] for a size of {n + 2} numbers"
+        raise ValueError(f"[affine_grid] {rule}; got {theta.shape} and {tuple(size)}")
     axes = []
     for length in reversed(size[2:]):
         line = np.linspace(-1, 1, length) if length > 1 else np.zeros(1)

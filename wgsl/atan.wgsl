@@ -1,3 +1,0 @@
-fn op(x: T) -> R {
-  return atan_safe(x);
-}

@@ -1,3 +1,0 @@
-fn op(a: T, b: T) -> R {
-  return truth(a) != truth(b);
-}
