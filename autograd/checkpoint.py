@@ -11,18 +11,20 @@ import json
 import math
 import os
 import secrets
+import sys
 from typing import Any
 
 import numpy as np
 import safetensors
-from safetensors.numpy import save_file
 
+from . import dtypes
 from .create import place
 from .tensor import Tensor
 
 _VERSION = "1"
 _KEYS = ("autograd_version", "autograd_structure", "autograd_sha256")
 _DTYPES = {"F64": "f8", "F32": "f4", "F16": "f2", "I64": "i8", "I32": "i4", "U8": "u1", "BOOL": "?"}
+_NAMES = {np.dtype(kind): name for name, kind in _DTYPES.items()} | {dtypes.bfloat16.numpy: "BF16"}
 # Types of other libraries' files that the engine lacks, read without loss into the next wider one it has.
 _WIDENED = {"I8": ("i1", "i4"), "I16": ("i2", "i4"), "U16": ("u2", "i4"), "U32": ("u4", "i8")}
 _CONVERT = (
@@ -125,6 +127,24 @@ def _digest(structure: str, arrays: dict[str, np.ndarray]) -> str:
     return total.hexdigest()
 
 
+def save_file(arrays: dict[str, np.ndarray], path: str, metadata: dict[str, str]) -> None:
+    """Write a safetensors file: the size of a JSON header, the header, the arrays' bytes. The library's own writer for
+    NumPy knows no bfloat16."""
+    ordered = sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0]))  # so that each stands aligned
+    header: dict[str, Any] = {"__metadata__": metadata}
+    place = 0
+    for name, a in ordered:
+        header[name] = {"dtype": _NAMES[a.dtype], "shape": list(a.shape), "data_offsets": [place, place + a.nbytes]}
+        place += a.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for _, a in ordered:
+            little = a if sys.byteorder == "little" else a.byteswap()
+            file.write(little.reshape(-1).view(np.uint8).data if a.size else b"")
+
+
 def _write_whole(path: str, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
     """Write a new file beside `path` and rename it into place, or leave no trace."""
     folder, base = os.path.split(path)
@@ -136,8 +156,6 @@ def _write_whole(path: str, arrays: dict[str, np.ndarray], metadata: dict[str, s
         if os.path.exists(path):
             os.chmod(fresh, os.stat(path).st_mode & 0o7777)
         os.replace(fresh, path)
-    except safetensors.SafetensorError as error:
-        raise OSError(f"[save] {path} could not be written: {error}") from error
     finally:
         if os.path.exists(fresh):
             os.remove(fresh)
@@ -155,7 +173,7 @@ def _write_whole(path: str, arrays: dict[str, np.ndarray], metadata: dict[str, s
 def load(path: str | os.PathLike, device: Any = None) -> Any:
     """What save() wrote, its tensors on `device` (the default device); from anyone else's safetensors file, a dict.
 
-    bfloat16 is read as float32, and int8, int16, uint16 and uint32 as the next wider integers: no value changes.
+    int8, int16, uint16 and uint32 are read as the next wider integers: no value changes.
     FileNotFoundError when there is no file; ValueError that says what is wrong with one that is cut off, changed or of
     another kind.
     """
@@ -207,7 +225,7 @@ def _array(entry: dict, name: str, where: str) -> np.ndarray:
     """One tensor's values in memory of its own."""
     kind, shape, raw = entry["dtype"], entry["shape"], entry["data"]
     if kind == "BF16":
-        return (np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
+        return np.frombuffer(raw, "<u2").astype(np.uint16).view(dtypes.bfloat16.numpy).reshape(shape)
     if kind in _WIDENED:
         stored, wide = _WIDENED[kind]
         return np.frombuffer(raw, "<" + stored).astype(wide).reshape(shape)

@@ -53,7 +53,7 @@ def _as_array(data: Any) -> np.ndarray:
         array = np.asarray(data)
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        data = [x._host() if isinstance(x, Tensor) else _as_array(x) if isinstance(x, list | tuple) else x for x in data]
+        data = [x._values() if isinstance(x, Tensor) else _as_array(x) if isinstance(x, list | tuple) else x for x in data]
     try:
         array = np.asarray(data)
     except ValueError as error:

@@ -93,7 +93,8 @@ def apply(op: type[Op], *inputs: Any, **attrs: Any) -> Any:
             y = wrap(op.numpy(data, **attrs))
             track_view(y, x, op, attrs)
         else:
-            y = wrap(_compute(op, (data,), attrs))
+            compute = _compute if data.dtype.kind != "V" else _compute_wide
+            y = wrap(compute(op, (data,), attrs))
         if x._requires_grad and op.differentiable and state.enabled:
             record_one(op, x, y, attrs)
         return y
@@ -104,20 +105,22 @@ def _apply_many(op: type[Op], inputs: tuple, attrs: dict) -> Any:
     arrays: list = []
     first: Any = None
     gpu = None
-    tracked = False
+    tracked, compute = False, _compute
     for x in inputs:
         if not isinstance(x, Tensor):
             arrays.append(x)
             continue
         data = x.data
         arrays.append(data)
+        if data.dtype.kind == "V":
+            compute = _compute_wide
         where = None if data.__class__ is ndarray else data.gpu
         if first is None:
             first, gpu = x, where
         elif where is not gpu:
             raise _mixed(op, inputs)
         tracked = tracked or x._requires_grad
-    out = _compute(op, arrays, attrs) if gpu is None else _launch(op, arrays, attrs)
+    out = compute(op, arrays, attrs) if gpu is None else _launch(op, arrays, attrs)
     if op.outputs > 1:
         results = tuple([wrap(o) for o in out])
     else:
@@ -138,9 +141,6 @@ def _launch(op: type[Op], arrays: list, attrs: dict) -> Any:
 
 
 def _compute(op: type[Op], arrays: Any, attrs: dict) -> Any:
-    for a in arrays:
-        if a.__class__ is ndarray and a.dtype.kind == "V":
-            return _compute_wide(op, arrays, attrs)
     try:
         return state.run(op.numpy, *arrays, **attrs)
     except ValueError as error:  # in the op's name
@@ -151,17 +151,18 @@ def _compute(op: type[Op], arrays: Any, attrs: dict) -> Any:
 def _compute_wide(op: type[Op], arrays: Any, attrs: dict) -> Any:
     """An op on bfloat16, which NumPy moves and does not calculate with: in float32, and rounded once."""
     kind = dtypes.bfloat16.numpy
-    if op.view:
+    if op.view or op.name in ("move", "clone"):
         return op.numpy(*arrays, **attrs)
     asked = attrs.get("dtype", kind)
     if op.name == "cast":
-        return dtypes.converted(arrays[0], asked)
+        return state.run(dtypes.converted, arrays[0], asked)
     if asked == kind and "dtype" in attrs:
         attrs = {**attrs, "dtype": np.dtype(np.float32)}
     out = _compute(op, [dtypes.widened(a) for a in arrays], attrs)
     if asked != kind:
         return out
-    results = [dtypes.converted(y, kind) if y.dtype == np.float32 else y for y in (out if op.outputs > 1 else (out,))]
+    out = out if op.outputs > 1 else (out,)
+    results = [dtypes.converted(y, kind) if getattr(y, "dtype", None) == np.float32 else y for y in out]
     return tuple(results) if op.outputs > 1 else results[0]
 
 
@@ -257,6 +258,10 @@ def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> 
                     return _general(op, a, b, check, strict)
             except ValueError:
                 shapes.broadcast((x.shape, y.shape), op.name)
+                raise
+            except TypeError:
+                if x.dtype.kind == "V":  # bfloat16, which NumPy does not calculate with
+                    return _general(op, a, b, check, strict)
                 raise
             if recorded and (a._requires_grad or b._requires_grad) and state.enabled:
                 if saves and not crosswise:

@@ -182,9 +182,13 @@ class Tensor:
     def accumulate(self, g: Tensor) -> None:
         """self += g, of the same shape, dtype and device, not recorded: what .grad does at every step."""
         data = self.data
-        if data.__class__ is ndarray and data.flags.writeable and data.dtype.kind != "V":
-            state.run(np.add, data, g.data, data)
-            self.version[0] += 1
+        if data.__class__ is ndarray and data.flags.writeable:
+            try:
+                state.run(np.add, data, g.data, data)
+            except TypeError:  # bfloat16, which NumPy does not add
+                self.add_(g)
+            else:
+                self.version[0] += 1
         else:
             self.add_(g)
 
@@ -226,6 +230,14 @@ class Tensor:
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
         return array.copy() if copy else array
+
+    @classmethod
+    def __torch_function__(cls, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        """PyTorch's protocol: torch.f(our tensor) runs our function of that name. TypeError when there is none."""
+        from .interop import twin_of
+
+        options = {k: v for k, v in (kwargs or {}).items() if not k.startswith("_")}  # PyTorch's private ones, as _stacklevel
+        return twin_of(func)(*args, **options)
 
     def __repr__(self) -> str:
         from .show import tensor_repr

@@ -263,6 +263,10 @@ class Module:
         """to(float16)."""
         return self.to(dtypes.float16)
 
+    def bfloat16(self) -> Module:
+        """to(bfloat16)."""
+        return self.to(dtypes.bfloat16)
+
     def float(self) -> Module:
         """to(float32)."""
         return self.to(dtypes.float32)

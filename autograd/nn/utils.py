@@ -71,15 +71,15 @@ def _check_finite(norm: Any, check: bool) -> None:
 def _host_norm(arrays: list[np.ndarray], p: float) -> float:
     """The p-norm of all elements, in double precision above the level of one array."""
     if p == math.inf:
-        return max((float(np.abs(a).max()) for a in arrays if a.size), key=lambda v: (v != v, v), default=0.0)
+        return max((float(np.abs(dtypes.widened(a)).max()) for a in arrays if a.size), key=lambda v: (v != v, v), default=0.0)
     if p == 2:
         return math.hypot(*(_length(a) for a in arrays))
-    return float(sum(float((np.abs(a.astype(np.float64)) ** p).sum()) for a in arrays)) ** (1 / p)
+    return float(sum(float((np.abs(dtypes.converted(a, np.dtype(np.float64))) ** p).sum()) for a in arrays)) ** (1 / p)
 
 
 def _length(a: np.ndarray) -> float:
     """sqrt(sum(a^2)); scaled by the largest element only when the squares overflow or vanish."""
-    flat = a.reshape(-1).astype(np.float32 if a.itemsize < 4 else a.dtype, copy=False)
+    flat = dtypes.converted(a.reshape(-1), np.dtype(np.float32) if a.itemsize < 4 else a.dtype, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = float(np.dot(flat, flat))
         if 1e-30 < squares < math.inf:
@@ -119,7 +119,7 @@ def _joined(grads: list[Tensor]) -> list[tuple[Tensor, list[Tensor]]]:
             size = 0
         groups[-1].append(g)
         size += g.nbytes
-    wide = [[(g.float() if g.dtype is dtypes.float16 else g).reshape(-1) for g in group] for group in groups]
+    wide = [[(g.float() if g.dtype in dtypes.SHORT else g).reshape(-1) for g in group] for group in groups]
     return [(cat(flat) if len(flat) > 1 else flat[0], group) for flat, group in zip(wide, groups, strict=True)]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shapes
+from .. import dtypes, shapes
 from ..aliasing import assign, replay
 from ..device import Device
 from ..op import Op, apply, record, register

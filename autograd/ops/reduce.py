@@ -152,7 +152,7 @@ def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
             return apply(Sum, x, axes=axes, keepdims=keepdim, dtype=data.dtype)
     d = dtypes.as_dtype(dtype) if dtype is not None else x.dtype if x.dtype.is_floating_point else dtypes.int64
     if dtype is not None and d is not x.dtype and d.is_floating_point:
-        x = x.to(d) if x.dtype is not dtypes.float16 else x
+        x = x.to(d) if x.dtype not in dtypes.SHORT else x
     axes = _axes(x, dim, axis, "sum")
     return apply(Sum, x, axes=axes, keepdims=_keep(keepdim, keepdims), dtype=d.numpy)
 
@@ -181,7 +181,7 @@ def mean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     x = _float_input(x, dtype, "mean")
     axes = _axes(x, dim, axis, "mean")
     n = shapes.numel(x.shape[i] for i in axes)
-    wide = dtypes.float32 if x.dtype is dtypes.float16 else x.dtype  # the sum may exceed 65,504, the mean not
+    wide = dtypes.float32 if x.dtype in dtypes.SHORT else x.dtype  # the sum may exceed 65,504, the mean not
     total = apply(Sum, x, axes=axes, keepdims=_keep(keepdim, keepdims), dtype=wide.numpy)
     return (total / n if n else total * float("nan")).to(x.dtype)
 

@@ -13,10 +13,8 @@ from numpy import ndarray
 
 from ..create import from_numpy
 from ..tensor import Tensor
-from .composite import silu
 from .matmul import linear
 from .select import where
-from .unary import relu, sigmoid, softplus, tanh
 from .views import stack
 
 GATES = {"gru": 3, "gru_before": 3, "lstm": 4, "rnn": 1}
@@ -27,19 +25,19 @@ def _clipped(slope: float) -> Callable:
 
 
 ACTIVATIONS: dict[str, Callable] = {
-    "tanh": tanh,
-    "sigmoid": sigmoid,
-    "relu": relu,
+    "tanh": lambda x: x.tanh(),
+    "sigmoid": lambda x: x.sigmoid(),
+    "relu": lambda x: x.relu(),
     "linear": lambda x: x,
     "hard_sigmoid": _clipped(0.2),  # Keras 2: clip(0.2 x + 0.5, 0, 1)
     "hardsigmoid": _clipped(1 / 6),  # PyTorch and ggml: clip(x / 6 + 0.5, 0, 1)
     "hardswish": lambda x: x * (x * (1 / 6) + 0.5).clamp(0.0, 1.0),
-    "silu": silu,
-    "softplus": softplus,
+    "silu": lambda x: x * x.sigmoid(),
+    "softplus": lambda x: x.softplus(),
     "softsign": lambda x: x / (1 + x.abs()),
     "exponential": lambda x: x.exp(),
     "softmax": lambda x: x.softmax(-1),
-    "gelu": lambda x: x.gelu("tanh"),  # ggml's
+    "gelu": lambda x: 0.5 * x * (1 + (0.7978845608028654 * (x + 0.044715 * x * x * x)).tanh()),  # ggml's, with tanh
 }
 
 
@@ -82,7 +80,7 @@ def step(cell: str, g: Tensor, h: Tensor, c: Tensor | None, w_hh: Tensor, b_hh: 
 
 def composite(cell: str, x: Tensor, h0: Tensor, w_ih: Tensor | None, w_hh: Tensor, b_ih: Tensor | None,
               b_hh: Tensor | None, c0: Tensor | None, w_hr: Tensor | None, *, mask: ndarray | None = None,
-              reverse: bool = False, act: Callable = tanh, gate: Callable = sigmoid) -> tuple:  # fmt: skip
+              reverse: bool = False, act: Callable = ACTIVATIONS["tanh"], gate: Callable = ACTIVATIONS["sigmoid"]) -> tuple:  # fmt: skip
     """(y [T, B, P], hn, cn or None): what `layer` in rnn.py computes, with at least one step."""
     count = GATES[cell]
     if w_ih is None:

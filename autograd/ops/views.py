@@ -295,7 +295,7 @@ for _name in ("swapaxes", "swapdims"):
     public(transpose, _name)
 for _function in (to, cpu, wgpu, type_as, sum_to):
     setattr(Tensor, _function.__name__, _function)
-for _name in ("double", "float", "half", "int", "long", "bool"):
+for _name in ("double", "float", "half", "bfloat16", "int", "long", "bool"):
     setattr(Tensor, _name, cast_function(_name))
 Tensor.T = property(lambda x: permute(x, *range(x.ndim)[::-1]), doc="The dimensions in reverse order.")  # type: ignore[attr-defined]
 Tensor.mT = property(lambda x: transpose(x, -2, -1), doc="The last two dimensions exchanged.")  # type: ignore[attr-defined]

@@ -165,7 +165,7 @@ def require(optimizer: Optimizer, group: dict, name: str, low: float, below: flo
 
 
 def state_dtype(p: Tensor) -> dtypes.DType:
-    """The dtype of p's state: float32 for float16, whose small moments would vanish."""
+    """The dtype of p's state: float32 for 16-bit types, in which small moments vanish."""
     return dtypes.float32 if p.dtype in dtypes.SHORT else p.dtype
 
 
@@ -180,12 +180,12 @@ def on_host(p: Tensor) -> bool:
 
 
 def host_update(function: Callable, p: Tensor, g: Tensor, *state: Tensor) -> None:
-    """function(p, g, *state, scratch) on blocks of the arrays, in place; float16 goes through float32."""
+    """function(p, g, *state, scratch) on blocks of the arrays, in place; 16-bit types go through float32."""
     arrays = [p.data, g.data, *(s.data for s in state)]
     wide = state_dtype(p).numpy
     for i in (0, 1):
         if arrays[i].dtype != wide:
-            arrays[i] = arrays[i].astype(wide)
+            arrays[i] = dtypes.converted(arrays[i], wide)
     if all(a.flags.c_contiguous for a in arrays):
         flat = [a.reshape(-1) for a in arrays]
         scratch = np.empty(min(_BLOCK, flat[0].size), wide)
@@ -195,12 +195,12 @@ def host_update(function: Callable, p: Tensor, g: Tensor, *state: Tensor) -> Non
     else:
         function(*arrays, np.empty(p.shape, wide))
     if arrays[0] is not p.data:
-        p.data[...] = arrays[0]
+        p.data[...] = dtypes.converted(arrays[0], p.data.dtype, copy=False)
     p.version[0] += 1
 
 
 def device_update(launch: Callable, p: Tensor, g: Tensor, *state: Tensor | None, **options: Any) -> None:
-    """One dispatch of an optimizer's kernel, in place; float16 goes through float32."""
+    """One dispatch of an optimizer's kernel, in place; 16-bit types go through float32."""
     narrow = p.dtype in dtypes.SHORT
     target = p.detach().float() if narrow else p
     launch(target.data, g.to(target.dtype).data, *(None if s is None else s.data for s in state), **options)

@@ -24,7 +24,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         return input
     kept = rand(input.shape, dtype=dtypes.float32, device="cpu").numpy() >= p
     scale = 1 / (1 - p) if p < 1 else 0.0
-    mask = create.place(kept.astype(input.dtype.numpy) * input.dtype.numpy.type(scale), input.device)
+    mask = create.place(dtypes.converted(kept * scale, input.dtype.numpy), input.device)
     return input.mul_(mask) if inplace else input * mask
 
 
@@ -123,7 +123,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     total = weight.new_zeros(len(starts), weight.shape[1]).index_add(0, create.place(bag, weight.device), rows)
     if mode == "sum":
         return total
-    sizes = np.maximum(np.bincount(bag, minlength=len(starts)), 1).astype(weight.dtype.numpy)
+    sizes = dtypes.converted(np.maximum(np.bincount(bag, minlength=len(starts)), 1), weight.dtype.numpy)
     return total / create.place(sizes[:, None], weight.device)
 
 

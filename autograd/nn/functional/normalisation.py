@@ -14,7 +14,7 @@ from ...tensor import Tensor
 
 def _wide(x: Tensor) -> Tensor:
     """float16 is normalised in float32: squares would overflow."""
-    return x.float() if x.dtype is dtypes.float16 else x
+    return x.float() if x.dtype in dtypes.SHORT else x
 
 
 def _standardised(x: Tensor, axes: tuple, eps: float) -> Tensor:

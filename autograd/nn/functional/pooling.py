@@ -75,7 +75,7 @@ def _avg_pool(op: str, n: int, x: Tensor, kernel: Any, stride: Any, padding: Any
         divisors = divisors * elements.reshape([-1 if i == axis else 1 for i in range(n)])
     if whole:
         return total / float(np.prod(g.kernel))
-    return total / create.place(divisors.astype(x.dtype.numpy), x.device)
+    return total / create.place(dtypes.converted(divisors, x.dtype.numpy), x.device)
 
 
 def _elements(g: _Geometry, axis: int, padding_too: bool) -> np.ndarray:

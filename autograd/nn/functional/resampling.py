@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import create
+from ... import create, dtypes
 from ...ops.matmul import matmul
 from ...tensor import Tensor
 from .common import spread
@@ -18,7 +18,7 @@ _MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubi
 
 def along(x: Tensor, weights: np.ndarray, axis: int) -> Tensor:
     """x with one axis multiplied by a matrix of weights [new size, size]."""
-    matrix = create.place(np.ascontiguousarray(weights.T).astype(x.dtype.numpy), x.device)
+    matrix = create.place(dtypes.converted(weights.T, x.dtype.numpy), x.device)
     if axis == x.ndim - 1:
         return matmul(x, matrix)
     order = [i for i in range(x.ndim) if i != axis] + [axis]

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import create
+from ... import create, dtypes
 from ...op import public
+from ...ops.index import take_rows
 from ...ops.select import where
 from ...tensor import Tensor
 from .resampling import cubic_weights
@@ -127,7 +128,10 @@ def _reflected(at: Tensor, twice_low: int, twice_high: int) -> Tensor:
 def _sampled(x: Tensor, taps: list) -> Tensor:
     """The weighted sum over all combinations of the axes' taps: [N, C, points]."""
     n, (samples, channels), sizes = len(taps), x.shape[:2], x.shape[2:]
-    flat = x.reshape(samples, channels, -1 if x.numel() else int(np.prod(sizes)))
+    plane = int(np.prod(sizes))
+    # A row an element, its channels side by side: rows are what can be read, and added to, by index quickly.
+    rows = x.permute(0, *range(2, n + 2), 1).reshape(samples * plane, channels)
+    first = create.arange(samples, device=x.device).unsqueeze(1) * plane
     total: Any = None
     for number in np.ndindex(*(len(t) for t in taps)):
         weight: Any = None
@@ -139,11 +143,11 @@ def _sampled(x: Tensor, taps: list) -> Tensor:
             valid = fits if valid is None else valid & fits
             index = index * sizes[axis] + position.masked_fill(fits.logical_not(), 0.0).long()
             weight = part if weight is None else weight * part if part is not None else weight
-        seen = flat.gather(2, index.unsqueeze(1).expand(samples, channels, index.shape[-1]))
+        seen = take_rows(rows, index + first)
         mask = valid.to(x.dtype)
-        seen = seen * (mask if weight is None else weight * mask).unsqueeze(1)
+        seen = seen * (mask if weight is None else weight * mask).unsqueeze(-1)
         total = seen if total is None else total + seen
-    return total
+    return total.transpose(1, 2).contiguous()
 
 
 def _sampler(n: int, name: str) -> Any:
@@ -168,7 +172,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         line = np.linspace(-1, 1, length) if length > 1 else np.zeros(1)
         axes.append(line if align_corners else line * (length - 1) / length)
     grids = np.meshgrid(*reversed(axes), indexing="ij")
-    points = np.stack([*reversed(grids), np.ones(size[2:])], -1).reshape(1, -1, n + 1).astype(theta.dtype.numpy)
+    points = dtypes.converted(np.stack([*reversed(grids), np.ones(size[2:])], -1).reshape(1, -1, n + 1), theta.dtype.numpy)
     base = create.place(points, theta.device).expand(size[0], *points.shape[1:])
     return (base @ theta.mT).reshape(size[0], *size[2:], n)
 
