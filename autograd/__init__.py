@@ -9,6 +9,7 @@ tensor([2., 4.])
 
 from . import autograd, linalg, nn, op, ops, optim, special  # noqa: F401  (ops registers every op and gives Tensor its methods)
 from . import webgpu as wgpu
+from .anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .checkpoint import load, save
 from .create import (
     arange,
@@ -41,6 +42,7 @@ from .dtypes import (
     set_default_dtype,
     uint8,
 )
+from .function import Function
 from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
 from .listing import tape  # after this ag.tape is the function; `from autograd.tape import …` still finds the module
@@ -55,7 +57,8 @@ globals().update(op.PUBLIC)  # add, matmul, softmax, …: what `make ops` counts
 bool = bool_
 
 __all__ = [
-    "Tensor", "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
+    "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly",
+    "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
     "float16", "float32", "float64", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype",
     "get_rng_state", "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linalg", "linspace",
     "load", "long", "manual_seed", "nn", "no_grad", "ones", "ones_like", "optim", "promote_types", "rand", "rand_like",

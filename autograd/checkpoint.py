@@ -150,7 +150,10 @@ def _write_whole(path: str, arrays: dict[str, np.ndarray], metadata: dict[str, s
     folder, base = os.path.split(path)
     fresh = os.path.join(folder, f".{base}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        save_file(arrays, fresh, metadata)
+        try:
+            save_file(arrays, fresh, metadata)
+        except OSError as error:
+            raise OSError(f"[save] {path} could not be written: {error}") from error
         with open(fresh, "rb") as file:
             os.fsync(file.fileno())
         if os.path.exists(path):

@@ -13,4 +13,7 @@ def twin_of(function: Callable) -> Callable:
     for place in (op.PUBLIC, vars(nn.functional), vars(linalg), vars(special)):
         if callable(place.get(name)):
             return place[name]
-    raise TypeError(f"[{name or repr(function)}] PyTorch's function has no twin here; convert with torch.from_numpy(x.detach().numpy())")
+    raise TypeError(
+        f"[{name or repr(function)}] PyTorch's function has no twin here; "
+        "convert with torch.from_numpy(x.detach().numpy())"
+    )

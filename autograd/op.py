@@ -132,7 +132,7 @@ def _apply_many(op: type[Op], inputs: tuple, attrs: dict) -> Any:
     return results if op.outputs > 1 else results[0]
 
 
-def _launch(op: type[Op], arrays: list, attrs: dict) -> Any:
+def _launch(op: type[Op], arrays: Any, attrs: dict) -> Any:
     if op.wgpu is None:
         raise NotImplementedError(
             f'[{op.name}] has no WGSL kernel; move its inputs with .to("cpu"). `make ops` lists what is there'

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Counting down makes heapq's smallest-first the newest-first that backward needs.
 next_seq = itertools.count(0, -1).__next__
+watch: Callable | None = None  # anomaly mode looks at every node's gradients
 _grad_lock = threading.Lock()
 FREED = object()
 NO_TARGETS: dict = {}
@@ -159,6 +160,7 @@ def walk(pending: dict, retain: bool, create: bool, needed: set | None = None,
     """
     heap = [(n.seq, n) for n in pending if isinstance(n, Node)]
     heapify(heap)
+    watching = watch
     while heap:
         node = heappop(heap)[1]
         dy = pending.pop(node)
@@ -175,6 +177,8 @@ def walk(pending: dict, retain: bool, create: bool, needed: set | None = None,
         op = node.op
         rule = op.backward if create else op.fused_backward
         grads = rule(node, dy) if op.outputs == 1 else rule(node, *dy)
+        if watching is not None:
+            watching(node, grads)
         for edge, g in zip(node.edges, grads if grads.__class__ is tuple else (grads,), strict=True):
             if edge is None or g is None or (needed is not None and edge not in needed and edge not in targets):
                 continue

@@ -200,11 +200,11 @@ class Tensor:
     # -- leaving the engine ---------------------------------------------------------------------------
 
     def numpy(self) -> ndarray:
-        """A NumPy array: on the CPU a view of the same memory. RuntimeError when it requires grad.
+        """A NumPy array: on the CPU a view of the same memory. RuntimeError when it requires grad, except under no_grad.
 
         bfloat16, which NumPy has not, becomes a float32 copy.
         """
-        if self._requires_grad:
+        if self._requires_grad and state.enabled:
             raise RuntimeError("[numpy] the tensor requires grad and NumPy would lose the history; use .detach().numpy()")
         return self._values()
 

@@ -181,29 +181,6 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def gru(g, h, w, b=0.0):
-    n, states = h.shape[1], []
-    for step in g:
-        u = np.einsum("bh,kh->bk", h, w) + b
-        r, z = (sigmoid(step[:, k * n : k * n + n] + u[:, k * n : k * n + n]) for k in (0, 1))
-        new = np.tanh(step[:, 2 * n :] + r * u[:, 2 * n :])
-        h = (1 - z) * new + z * h
-        states.append(h)
-    return np.array(states)
-
-
-def gru_backward(dy, y, gates, h0, w):
-    dh, dg, du = np.zeros_like(h0), [], []
-    for t in range(len(y) - 1, -1, -1):
-        (r, z, n, q), h, d = gates[:, t], y[t - 1] if t else h0, dh + dy[t]
-        dn = d * (1 - z) * (1 - n**2)
-        dr, dz = dn * q * r * (1 - r), d * (h - n) * z * (1 - z)
-        dg.insert(0, np.concatenate([dr, dz, dn], 1))
-        du.insert(0, np.concatenate([dr, dz, dn * r], 1))
-        dh = d * z + np.einsum("bk,kh->bh", du[0], w)
-    return np.concatenate([np.ravel(part) for part in (dg, du, dh)])
-
-
 def diagonal(x, offset):
     return np.array([x[i, j] for i in range(x.shape[0]) for j in range(x.shape[1]) if j - i == offset])
 
@@ -519,23 +496,6 @@ TABLE = {
         (Case(lambda y, dy: apply(REGISTRY["log_softmax_backward"], y, dy, axis=1), lambda y, dy: dy - each(math.exp)(y).astype(float) * np.einsum("ij->i", dy)[:, None], (((3, 4), (3, 4)),)),),
         gradient=False,
     ),
-    # -- recurrent --
-    "gru": Row(
-        (
-            Case(lambda *x: apply(REGISTRY["gru"], *x)[0], gru, (((4, 2, 9), (2, 3), (9, 3), (9,)), ((1, 1, 3), (1, 1), (3, 1), (3,)))),
-            Case(lambda *x: apply(REGISTRY["gru"], *x, None)[0], gru, (((2, 3, 6), (3, 2), (6, 2)),)),
-        ),
-    ),
-    "gru_backward": Row(
-        (
-            Case(
-                lambda *x: ag.cat([part.flatten() for part in apply(REGISTRY["gru_backward"], *x)]), gru_backward,
-                (((4, 2, 3), (4, 2, 3), (4, 4, 2, 3), (2, 3), (9, 3)), ((1, 1, 2), (1, 1, 2), (4, 1, 1, 2), (1, 2), (6, 2))),
-                ((-1.0, 1.0), (-1.0, 1.0), (0.1, 0.9), (-1.0, 1.0)),
-            ),
-        ),
-        gradient=False,
-    ),
     # -- windows --
     "diagonal": Row(
         tuple(Case(lambda x, k=k: x.diagonal(k), lambda x, k=k: diagonal(x, k), (((3, 4),), ((4, 2),))) for k in (0, 1, -1)),
@@ -563,6 +523,7 @@ TABLE = {
 
 from op_rows_index import ROWS as INDEXING  # noqa: E402
 from op_rows_linalg import ROWS as LINALG  # noqa: E402
+from op_rows_rnn import ROWS as RECURRENT  # noqa: E402
 from op_rows_special import ROWS as SPECIAL  # noqa: E402  (its rows are made with what stands above)
 
-TABLE.update(SPECIAL | INDEXING | LINALG)
+TABLE.update(SPECIAL | INDEXING | LINALG | RECURRENT)

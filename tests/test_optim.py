@@ -1,32 +1,14 @@
-"""Optimizers and schedules. Expected numbers were computed with PyTorch 2.13."""
+"""Optimizers. Expected numbers were computed with PyTorch 2.13."""
 
 import copy
 
 import numpy as np
 import pytest
 from helpers import array, assert_close, assert_raises
+from optim_rows import GRADIENTS, START, STEPS
 
 import autograd as ag
 from autograd import nn, optim
-from autograd.optim import lr_scheduler
-
-START = [1.0, -2.0, 0.5]
-GRADIENTS = [[0.1, -0.2, 3.0], [0.3, 0.0, -1.0], [0.0, 0.0, 0.5]]
-
-# optimizer, options, the parameter after the three gradients
-STEPS = [
-    ("SGD", {"lr": 0.1}, [0.96, -1.98, 0.25]),
-    ("SGD", {"lr": 0.1, "momentum": 0.9}, [0.9159001, -1.9458001, -0.173]),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "weight_decay": 0.1}, [0.9032795, -1.863409, -0.2582501]),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True}, [0.8073099, -1.7750537, -0.3681748]),
-    ("SGD", {"lr": 0.1, "weight_decay": 0.5, "maximize": True}, [0.8949, -1.7328, 0.6544375]),
-    ("Adam", {"lr": 0.1}, [0.7372772, -1.7811984, 0.3194356]),
-    ("Adam", {"lr": 0.1, "weight_decay": 0.5, "betas": (0.5, 0.9), "eps": 1e-3}, [0.7091427, -1.709794, 0.3428509]),
-    ("Adam", {"lr": 0.1, "amsgrad": True, "betas": (0.5, 0.6)}, [0.7595572, -1.8378363, 0.3659454]),
-    ("AdamW", {"lr": 0.1}, [0.7345718, -1.7754714, 0.318177]),
-    ("AdamW", {"lr": 0.1, "weight_decay": 0.5, "eps": 1e-3, "maximize": True}, [1.1040908, -1.9191101, 0.5974318]),
-    ("AdamW", {"lr": 0.1, "amsgrad": True, "betas": (0.5, 0.6), "weight_decay": 0.3}, [0.680998, -1.6703573, 0.3286136]),
-]
 
 
 def parameter(device="cpu", dtype="float32", values=START):
@@ -60,7 +42,7 @@ def test_devices_agree_over_100_steps(name, options, want, wgpu):
     np.testing.assert_allclose(found[1], found[0], rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
+@pytest.mark.parametrize("name", [*dict.fromkeys(name for name, _, _ in STEPS)])
 def test_float16_keeps_float32_state(name, device):
     options = {"lr": 0.1, "momentum": 0.9} if name == "SGD" else {"lr": 0.1}
     narrow, wide = parameter(device, "float16"), parameter(device)
@@ -71,7 +53,7 @@ def test_float16_keeps_float32_state(name, device):
     assert all(v.dtype is ag.float32 for v in optimizer.state[narrow].values() if isinstance(v, ag.Tensor))
 
 
-@pytest.mark.parametrize("name", ["SGD", "AdamW"])
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "RMSprop"])
 def test_large_and_strided_parameters(name, device):
     random = np.random.default_rng(0)
     values, g = (random.standard_normal((300, 130)).astype(np.float32) for _ in range(2))
@@ -143,6 +125,15 @@ REFUSED = [
     (ValueError, "betas must be", lambda p: optim.AdamW([p], betas=(0.9, 1.0))),
     (ValueError, "weight_decay", lambda p: optim.AdamW([p], weight_decay=-0.1)),
     (ValueError, "nesterov", lambda p: optim.SGD([p], nesterov=True)),
+    (ValueError, "etas", lambda p: optim.Rprop([p], etas=(1.0, 1.2))),
+    (ValueError, "eps are two", lambda p: optim.Adafactor([p], eps=(-1.0, 1e-3))),
+    (ValueError, "d must be", lambda p: optim.Adafactor([p], d=0.5)),
+    (ValueError, "beta2_decay", lambda p: optim.Adafactor([p], beta2_decay=0.5)),
+    (ValueError, "two dimensions", lambda p: optim.Muon([p])),
+    (ValueError, "adjust_lr_fn", lambda p: optim.Muon([p], adjust_lr_fn="rms")),
+    (ValueError, "one group", lambda p: optim.LBFGS([{"params": [p]}, {"params": [parameter()]}])),
+    (ValueError, "strong_wolfe", lambda p: optim.LBFGS([p], line_search_fn="wolfe")),
+    (ValueError, "closure", lambda p: optim.LBFGS([p]).step()),
 ]
 
 
@@ -208,68 +199,111 @@ def test_one_dispatch_a_parameter(wgpu):
         assert (stats["dispatches"], stats["bytes_downloaded"], stats["pipelines"]) == (2 if isinstance(optimizer, optim.Adam) else 3, 0, 0)
 
 
-# -- schedules ------------------------------------------------------------------------------------------
-
-SCHEDULES = {
-    "StepLR": (lambda o: lr_scheduler.StepLR(o, 2, 0.5), [1, 1, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125]),
-    "MultiStepLR": (lambda o: lr_scheduler.MultiStepLR(o, [3, 1, 3], 0.1), [1, 0.1, 0.1, 0.001, 0.001, 0.001, 0.001, 0.001]),
-    "ExponentialLR": (lambda o: lr_scheduler.ExponentialLR(o, 0.9), [0.9**k for k in range(8)]),
-    "CosineAnnealingLR": (lambda o: lr_scheduler.CosineAnnealingLR(o, 3), [1, 0.75, 0.25, 0, 0.25, 0.75, 1, 0.75]),
-    "LambdaLR": (lambda o: lr_scheduler.LambdaLR(o, lambda e: 1 / (e + 1)), [1 / k for k in range(1, 9)]),
-    "LinearLR": (lambda o: lr_scheduler.LinearLR(o, 0.25, 1.0, 3), [0.25, 0.5, 0.75, 1, 1, 1, 1, 1]),
-}
-
-
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_schedules(name):
-    make, want = SCHEDULES[name]
-
-    def fresh():
-        optimizer = optim.SGD([{"params": parameter(), "lr": 1.0}, {"params": parameter()}], lr=0.5)
-        return optimizer, make(optimizer)
-
-    optimizer, schedule = fresh()
-    found, saved = [], None
-    for k in range(8):
-        found.append([g["lr"] for g in optimizer.param_groups])
-        assert schedule.get_last_lr() == found[-1]
-        if k == 3:
-            saved = copy.deepcopy((optimizer.state_dict(), schedule.state_dict()))
-        optimizer.step()
-        schedule.step()
-    np.testing.assert_allclose(found, np.outer(want, [1, 0.5]), rtol=1e-12, atol=1e-15)
-    optimizer, schedule = fresh()
-    optimizer.load_state_dict(saved[0])
-    schedule.load_state_dict(saved[1])
-    for rates in found[3:]:
-        assert [g["lr"] for g in optimizer.param_groups] == rates
-        optimizer.step()
-        schedule.step()
+MATRIX = [[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]]
+MATRIX_GRADIENTS = [[[0.1, -0.2, 3.0], [1.0, 0.5, -0.5]], [[0.3, 0.0, -1.0], [0.0, 0.0, 2.0]], [[0.0, 0.0, 0.5], [-1.0, 0.25, 0.0]]]
+MATRIX_STEPS = [
+    ("Adafactor", {"lr": 0.1}, [[0.9057583, -1.9588264, 0.4143374], [0.251399, 2.5657194, -1.1374407]], 2e-6),
+    ("Adafactor", {"lr": 0.5, "weight_decay": 0.1, "d": 1.5, "beta2_decay": -1.0, "maximize": True},
+     [[1.5242745, -1.993444, 0.9584852], [-0.1871991, 5.6476655, 0.3290551]], 2e-6),
+    # PyTorch's iterations are in bfloat16
+    ("Muon", {"lr": 0.1}, [[0.8411, -1.8705, 0.346], [0.2223, 2.786, -1.0518]], 3e-3),
+    ("Muon", {"lr": 0.1, "momentum": 0.5, "nesterov": False, "adjust_lr_fn": "match_rms_adamw"},
+     [[0.923, -1.9176, 0.4293], [0.2297, 2.8773, -1.001]], 3e-3),
+]  # fmt: skip
 
 
-def test_schedules_chain_and_check(tmp_path):
-    optimizer = optim.SGD([parameter()], lr=1.0)
-    warm, decay = lr_scheduler.LinearLR(optimizer, 0.5, 1.0, 2), lr_scheduler.ExponentialLR(optimizer, 0.5)
-    rates = []
-    for _ in range(4):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        warm.step()
-        decay.step()
-    np.testing.assert_allclose(rates, [0.5, 0.375, 0.25, 0.125])
-    optimizer.param_groups[0].update(lr=1.0, initial_lr=1.0)
-    cosine = lr_scheduler.CosineAnnealingLR(optimizer, 3, eta_min=0.1)
-    for want in (0.775, 0.325, 0.1, 0.325):
-        cosine.step()
-        assert optimizer.param_groups[0]["lr"] == pytest.approx(want)
-    ag.save(warm.state_dict(), tmp_path / "s")
-    assert ag.load(tmp_path / "s") == warm.state_dict()
-    assert_raises(ValueError, "expected the entries", lambda: decay.load_state_dict(warm.state_dict()))
-    assert_raises(TypeError, "an Optimizer", lambda: lr_scheduler.StepLR(parameter(), 2))
-    assert_raises(ValueError, "step_size", lambda: lr_scheduler.StepLR(optimizer, 0))
-    assert_raises(ValueError, "one a group", lambda: lr_scheduler.LambdaLR(optimizer, []))
-    with pytest.warns(UserWarning, match="skips the first rate"):
-        lr_scheduler.StepLR(optim.SGD([parameter()], lr=1.0), 2).step()
-    going_on = optim.SGD([{"params": parameter(), "initial_lr": 1.0}], lr=0.25)
-    assert lr_scheduler.StepLR(going_on, 2, 0.5, last_epoch=4).last_epoch == 5
-    assert_raises(KeyError, "initial_lr", lambda: lr_scheduler.StepLR(optim.SGD([parameter()], lr=1.0), 2, last_epoch=4))
+@pytest.mark.parametrize(("name", "options", "want", "tolerance"), MATRIX_STEPS)
+def test_matrices(name, options, want, tolerance, device):
+    p = parameter(device, values=MATRIX)
+    optimizer = getattr(optim, name)([p], **options)
+    run(optimizer, p, MATRIX_GRADIENTS)
+    assert_close(p, want, tolerance)
+    q = parameter(device, values=array(p))
+    resumed = getattr(optim, name)([q], **options)
+    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    for o, t in ((optimizer, p), (resumed, q)):
+        run(o, t, MATRIX_GRADIENTS)
+    assert (array(q) == array(p)).all()
+
+
+# line search, rate, the losses at four steps, where they lead, calls of the closure
+VALLEY = [
+    (None, 0.001, [29.0, 28.602140235, 28.278902453, 27.805863921], [-1.038974385, 1.535088155], 20),
+    ("strong_wolfe", 1.0, [29.0, 4.748247945, 3.294172332, 1.888498282], [-0.0128959, -0.032455277], 25),
+]
+
+
+@pytest.mark.parametrize(("search", "lr", "losses", "end", "calls"), VALLEY)
+def test_lbfgs_in_rosenbrocks_valley(search, lr, losses, end, calls, tmp_path):
+    def start(values):
+        a, b = (nn.Parameter(ag.tensor(v, dtype=ag.float64)) for v in values)
+        optimizer = optim.LBFGS([a, b], lr=lr, max_iter=5, history_size=2, line_search_fn=search)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (1 - a) ** 2 + 100 * (b - a * a) ** 2
+            loss.backward()
+            return loss
+
+        return optimizer, a, b, closure
+
+    optimizer, a, b, closure = start([-1.0, 1.5])
+    found = [optimizer.step(closure).item() for _ in range(2)]
+    ag.save(optimizer.state_dict(), tmp_path / "o")
+    again, c, d, other = start([a.item(), b.item()])
+    again.load_state_dict(ag.load(tmp_path / "o"))
+    found += [optimizer.step(closure).item() for _ in range(2)]
+    np.testing.assert_allclose(found, losses, rtol=1e-8)
+    np.testing.assert_allclose([a.item(), b.item()], end, rtol=1e-6)
+    assert optimizer.state[a]["func_evals"] == calls
+    assert [again.step(other).item() for _ in range(2)] == found[2:]
+    assert (c.item(), d.item()) == (a.item(), b.item())
+
+
+def test_lbfgs_ends_at_a_minimum(device):
+    p = parameter(device)
+    optimizer = optim.LBFGS([p], line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = ((p - 3) ** 2).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    assert_close(p, [3.0, 3.0, 3.0])
+    assert optimizer.state[p]["func_evals"] < 10
+
+
+def test_small_parameters_together():
+    """Many parameters of one group: the numbers of each alone, to the bit."""
+    random = np.random.default_rng(0)
+    shapes = [(3,), (4, 5), (), (0,), (70, 70), (2, 3, 4)] * 5
+    values = [random.standard_normal(s).astype(np.float32) for s in shapes]
+    for name, options in (("Adam", {"amsgrad": True}), ("SGD", {"momentum": 0.9, "nesterov": True}), ("RMSprop", {"centered": True})):
+        together = [parameter(values=v) for v in values]
+        alone = [parameter(values=v) for v in values]
+        one, many = getattr(optim, name)(together, lr=0.1, **options), [getattr(optim, name)([p], lr=0.1, **options) for p in alone]
+        for k in range(3):
+            for p, q, v in zip(together, alone, values, strict=True):
+                if k != 1 or p.ndim != 2:  # some fall behind by a step
+                    p.grad, q.grad = ag.tensor(v * (k + 1)), ag.tensor(v * (k + 1))
+                else:
+                    p.grad = q.grad = None
+            for optimizer in (one, *many):
+                optimizer.step()
+        assert all((array(p) == array(q)).all() for p, q in zip(together, alone, strict=True)), name
+
+
+def test_named_parameters_and_pytorchs_state():
+    layer = nn.Linear(2, 1)
+    optimizer = optim.NAdam(layer.named_parameters(), lr=0.1)
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+    state = {"step": ag.tensor(2.0), "mu_product": ag.tensor(0.25), "exp_avg": ag.ones(1, 2), "exp_avg_sq": ag.ones(1, 2)}
+    group = {k: v for k, v in optimizer.state_dict()["param_groups"][0].items() if k != "param_names"}
+    group |= {"foreach": None, "capturable": False, "differentiable": False}
+    optimizer.load_state_dict({"state": {0: state}, "param_groups": [group]})
+    assert (optimizer.state[layer.weight]["step"], optimizer.state[layer.weight]["mu_product"]) == (2, 0.25)
+    group["differentiable"] = True
+    assert_raises(ValueError, "unknown options", lambda: optimizer.load_state_dict({"state": {}, "param_groups": [group]}))

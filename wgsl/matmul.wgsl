@@ -6,11 +6,15 @@ struct Params {
   a_offset: u32,
   b_offset: u32,
   bias_offset: u32,
+  first_batch: u32,           // where this dispatch begins: its first matrix and row of workgroups
+  first_row: u32,
+  pad0: u32,
   bias_col: u32,              // strides
   m: u32,
   n: u32,
   k: u32,
   rank: u32,                  // dimensions of the batch
+  pad1: u32,
   a_row: u32,
   a_col: u32,
   b_row: u32,
@@ -34,10 +38,10 @@ fn batch_start(batch: u32) -> vec2<u32> {
 
 @compute @workgroup_size(8, 8)
 fn main(@builtin(global_invocation_id) g: vec3<u32>) {
-  let row = g.y * 4u * ROWS;
+  let row = (g.y + p.first_row * 8u) * 4u * ROWS;
   let col = g.x * 4u * COLS;
   if (row >= p.m || col >= p.n) { return; }
-  let batch = g.z;
+  let batch = g.z + p.first_batch;
   let start = batch_start(batch);
   var acc: array<array<mat4x4<f32>, COLS>, ROWS>;
   for (var r = 0u; r < ROWS; r++) {

@@ -1,13 +1,14 @@
 """The operations, one family a module. Importing this package registers them all and gives Tensor its methods."""
 
 from . import (  # noqa: F401
+    attention,
     bessel,
     binary,
     composite,
     copies,
     diagonal,
-    gamma,
     factor,
+    gamma,
     getitem,
     grids,
     hyperbolic,
@@ -22,8 +23,8 @@ from . import (  # noqa: F401
     rearrange,
     reduce,
     rounding,
-    scatter,
     scan,
+    scatter,
     select,
     softmax,
     sort,

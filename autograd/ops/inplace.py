@@ -61,6 +61,7 @@ def _at_once(x: Tensor, y: Any) -> bool:
     return (
         a.__class__ is np.ndarray and b.__class__ is np.ndarray
         and a.shape == b.shape and a.dtype is b.dtype and a.flags.c_contiguous and a.flags.writeable
+        and a.dtype.kind != "V"
     )  # fmt: skip
 
 

@@ -128,7 +128,7 @@ class GruBackward(RecurrentBackward):
     """
 
     numpy = partial(_backward, rnn_cells.Gru)
-    wgpu = kernels.Backward("gru")
+    wgpu = kernels.Backward("gru_backward")
 
 
 @register
@@ -150,7 +150,7 @@ class GruBeforeBackward(RecurrentBackward):
     """
 
     numpy = partial(_backward, rnn_cells.GruBefore)
-    wgpu = kernels.Backward("gru_before")
+    wgpu = kernels.Backward("gru_before_backward")
 
 
 @register
@@ -172,7 +172,7 @@ class LstmBackward(RecurrentBackward):
     """
 
     numpy = partial(_backward, rnn_cells.Lstm)
-    wgpu = kernels.Backward("lstm")
+    wgpu = kernels.Backward("lstm_backward")
 
 
 @register
@@ -194,7 +194,7 @@ class RnnBackward(RecurrentBackward):
     """
 
     numpy = partial(_backward, rnn_cells.Rnn)
-    wgpu = kernels.Backward("rnn")
+    wgpu = kernels.Backward("rnn_backward")
 
 
 FORWARD = {"gru": Gru, "gru_before": GruBefore, "lstm": Lstm, "rnn": Rnn}
@@ -279,14 +279,11 @@ def _run(op: str, cell: str, inputs: tuple, live: Any, reverse: bool, checkpoint
     """The fused op where there is one, else the composite."""
     fused = gate == "sigmoid" or cell == "rnn"
     fused = fused and (act == "tanh" or (cell == "rnn" and act == "relu"))
-    x, h0, w_hh = inputs[0], inputs[1], inputs[3]
     if not fused:
         return composite(cell, *inputs, mask=live, reverse=reverse, act=activation(act, op), gate=activation(gate, op))
     attrs: dict = {"cell": cell, "mask": live, "reverse": reverse}
     if cell == "rnn":
         attrs["relu"] = act == "relu"
-    if x.device.type != "cpu" and not kernels.fits(cell, w_hh.shape[0] // GATES[cell], h0.shape[1]):
-        return composite(cell, *inputs, mask=live, reverse=reverse, **({"act": Tensor.relu} if attrs.get("relu") else {}))  # type: ignore[attr-defined]
     if checkpoint is None:
         return _fused(*inputs, **attrs)
     if checkpoint < 1:

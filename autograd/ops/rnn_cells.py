@@ -33,8 +33,10 @@ class _Forward:
         return self.saved[:, t if self.save else 0]
 
     def hold(self, t: int, rows: ndarray) -> None:
-        """Zeros: finite, whatever the masked input held."""
-        self.at(t)[:, rows] = 0
+        """z = 1 and all else 0: finite, whatever the masked input held, and no gradient passes a gate."""
+        slots = self.at(t)
+        slots[:, rows] = 0
+        slots[1, rows] = 1
 
     def results(self, dtype: Any) -> tuple:
         """The op's outputs after y and hn."""

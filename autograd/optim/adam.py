@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from .. import dtypes
 from ..tensor import Tensor
 from ..webgpu import launch
-from .optimizer import Optimizer, device_update, host_update, new_state, on_host, require
+from .elementwise import check_betas
+from .optimizer import Optimizer, device_update, host_updates, new_state, on_host
 
 _launch = launch.Adam()
 
@@ -21,53 +23,49 @@ class Adam(Optimizer):
         m = beta1 * m + (1 - beta1) * g'       m' = m / (1 - beta1^t)
         v = beta2 * v + (1 - beta2) * g'^2     v' = v / (1 - beta2^t)
 
-    amsgrad uses the largest v so far; maximize goes up the gradient.
+    amsgrad uses the largest v so far; maximize goes up the gradient; decoupled_weight_decay makes it AdamW.
+    Kingma, Ba: Adam (arXiv 1412.6980); Loshchilov, Hutter: Decoupled Weight Decay (arXiv 1711.05101).
     """
 
-    decoupled = False  # whether weight decay acts on p itself instead of on g
-
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False):  # fmt: skip
+                 weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
+                 decoupled_weight_decay: bool = False):  # fmt: skip
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(params, {**options, "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay})
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""
         super().check(group)
-        require(self, group, "eps", 0)
-        require(self, group, "betas", 0, 1)
-        if len(group["betas"]) != 2:
-            raise ValueError(f"[{type(self).__name__}] betas are two numbers; got {group['betas']}")
+        check_betas(self, group)
 
     def update_group(self, ready: list[tuple[Tensor, Tensor, dict]], group: dict) -> None:
-        """On the GPU two parameters a dispatch; else one after the other."""
-        together: dict[int, list] = {}
+        """On the CPU small parameters together, on the GPU two parameters a dispatch."""
+        on_cpu: dict[int, list] = {}
+        on_gpu: dict[int, list] = {}
         for p, g, state in ready:
-            if on_host(p) or group["amsgrad"] or p.dtype is not dtypes.float32:
-                self.update(p, g, state, group)
+            moments = self._moments(p, state, group)
+            if on_host(p):
+                on_cpu.setdefault(state["step"], []).append((p, g, *moments))
+            elif group["amsgrad"]:
+                _composite(p, g, *moments, **self._numbers(state["step"], group))
+            elif p.dtype is not dtypes.float32:
+                device_update(_launch, p, g, *moments, **self._numbers(state["step"], group))
             else:
-                m, v = self._moments(p, state, group)
-                together.setdefault(state["step"], []).append((p.data, g.data, m.data, v.data))
+                m, v = moments
+                on_gpu.setdefault(state["step"], []).append((p.data, g.data, m.data, v.data))
                 p.version[0] += 1
-        for t, sets in together.items():
+        for t, rows in on_cpu.items():
+            host_updates(_host(**self._numbers(t, group)), rows)
+        for t, sets in on_gpu.items():
             _launch.together(sets, **self._numbers(t, group))
-
-    def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
-        """Change one parameter, given its gradient."""
-        moments = self._moments(p, state, group)
-        options = self._numbers(state["step"], group)
-        if on_host(p):
-            _host(p, g, moments, **options)
-        elif group["amsgrad"]:
-            _composite(p, g, *moments, **options)
-        else:
-            device_update(_launch, p, g, *moments, **options)
 
     def _moments(self, p: Tensor, state: dict, group: dict) -> list[Tensor]:
         """p's state, made at its first step, one step on."""
         names = ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []))
-        if not state:
-            state.update({"step": 0, **{name: new_state(p) for name in names}})
+        state.setdefault("step", 0)
+        for name in names:
+            if name not in state:
+                state[name] = new_state(p)
         state["step"] += 1
         return [state[name] for name in names]
 
@@ -75,21 +73,21 @@ class Adam(Optimizer):
         """What the formula needs at step t."""
         beta1, beta2 = group["betas"]
         return {"lr": group["lr"], "beta1": beta1, "beta2": beta2, "eps": group["eps"], "weight_decay": group["weight_decay"],
-                "decoupled": self.decoupled, "bias1": 1 - beta1**t, "bias2": 1 - beta2**t}  # fmt: skip
+                "decoupled": group["decoupled_weight_decay"], "bias1": 1 - beta1**t, "bias2": 1 - beta2**t}  # fmt: skip
 
 
 class AdamW(Adam):
     """Adam with decoupled weight decay: p = p * (1 - lr * weight_decay) before the step, g' = g."""
 
-    decoupled = True
-
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False):  # fmt: skip
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True)
 
 
-def _host(p: Tensor, g: Tensor, moments: list, *, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
-          decoupled: bool, bias1: float, bias2: float) -> None:  # fmt: skip
+def _host(*, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool, bias1: float,
+          bias2: float) -> Callable:  # fmt: skip
+    """The step on NumPy arrays, as host_updates calls it."""
+
     def change(p: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray, *rest: np.ndarray) -> None:
         scratch = rest[-1]
         if weight_decay and decoupled:
@@ -112,7 +110,7 @@ def _host(p: Tensor, g: Tensor, moments: list, *, lr: float, beta1: float, beta2
         scratch *= lr / bias1
         p -= scratch
 
-    host_update(change, p, g, *moments)
+    return change
 
 
 def _composite(p: Tensor, g: Tensor, m: Tensor, v: Tensor, top: Tensor, *, lr: float, beta1: float, beta2: float, eps: float,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,18 +9,28 @@ import numpy as np
 
 from .. import dtypes
 from ..aliasing import write
-from ..grad_mode import enable_grad, no_grad
+from ..grad_mode import enable_grad, no_grad, state
 from ..tensor import Tensor, rewrap
 
+_SMALL = 1 << 12  # elements up to which parameters are joined: below, NumPy's calls cost more than the arithmetic
 _BLOCK = 1 << 14  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
+
+
+# What a group may hold besides its options: notes by schedules and users.
+_NOTES = {"initial_lr", "name", "param_names", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"}
+# What PyTorch's state_dicts say about how its steps are computed; it changes no numbers.
+_PYTORCH_ONLY = ("foreach", "fused", "capturable", "differentiable")
 
 
 class Optimizer:
     """Base of all optimizers. A subclass names its options with their defaults and writes update() for one parameter.
 
-    params: tensors, or dicts {"params": [...], option: value} that form groups with options of their own.
+    params: tensors, (name, tensor) pairs as of named_parameters(), or dicts {"params": [...], option: value} that form
+    groups with options of their own.
     ValueError for no parameters, a parameter given twice, a non-leaf, an unknown option; TypeError for non-tensors.
     """
+
+    plain = ("step",)  # what of a parameter's state is a number; PyTorch keeps it as a tensor
 
     def __init__(self, params: Any, defaults: dict):
         self.defaults = defaults
@@ -42,7 +51,10 @@ class Optimizer:
         name, given = type(self).__name__, dict(param_group)
         params = given.pop("params", None)
         params = [params] if isinstance(params, Tensor) else list(params or ())
-        unknown = set(given) - set(self.defaults) - {"initial_lr", "name"}
+        if params and all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in params):
+            given["param_names"] = [label for label, _ in params]
+            params = [p for _, p in params]
+        unknown = set(given) - set(self.defaults) - _NOTES
         if unknown:
             raise ValueError(f"[{name}] unknown options {sorted(unknown)} in a group; there are {sorted(self.defaults)}")
         if not params:
@@ -62,8 +74,9 @@ class Optimizer:
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""
-        require(self, group, "lr", 0)
-        require(self, group, "weight_decay", 0)
+        for name in ("lr", "weight_decay"):
+            if name in group:
+                require(self, group, name, 0)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop all gradients, or fill them with zeros."""
@@ -101,7 +114,7 @@ class Optimizer:
                 f"[{type(self).__name__}] a gradient has its parameter's shape and device; got {g.shape} on {g.device} "
                 f"for {p.shape} on {p.device}"
             )
-        return -g if group["maximize"] else g
+        return -g if group.get("maximize") else g
 
     # -- saving -------------------------------------------------------------------------------------
 
@@ -120,7 +133,8 @@ class Optimizer:
         sizes, own = ([len(g["params"]) for g in gs] for gs in (groups, self.param_groups))
         if sizes != own:
             raise ValueError(f"[{name}.load_state_dict] groups must have {own} parameters; got {sizes}")
-        unknown = {k for g in groups for k in g} - {"params", "initial_lr", "name", *self.defaults}
+        groups = [{k: v for k, v in g.items() if k not in _PYTORCH_ONLY or (k == "differentiable" and v)} for g in groups]
+        unknown = {k for g in groups for k in g} - {"params", *_NOTES, *self.defaults}
         if unknown:
             raise ValueError(f"[{name}.load_state_dict] unknown options {sorted(unknown)}; is this another optimizer's state?")
         parameter = dict(zip((i for g in groups for i in g["params"]), self._all(), strict=True))
@@ -134,14 +148,21 @@ class Optimizer:
         """One parameter's saved state, copied to where the parameter is."""
         name, found = f"[{type(self).__name__}.load_state_dict]", {}
         for key, value in entry.items():
-            if isinstance(value, Tensor) and key == "step":
-                value = operator.index(int(value.item()))  # PyTorch keeps it as a tensor
+            if isinstance(value, Tensor) and key in self.plain:
+                value = value.item()
+            if key == "step":
+                value = int(value)
             if isinstance(value, Tensor):
-                if value.shape != p.shape:
-                    raise ValueError(f"{name} {key} must have shape {p.shape}; got {value.shape}")
+                wanted = self.slot_shape(p, key)
+                if value.shape != wanted:
+                    raise ValueError(f"{name} {key} must have shape {wanted}; got {value.shape}")
                 value = value.detach().to(p.device, state_dtype(p)).clone()
             found[key] = value
         return found
+
+    def slot_shape(self, p: Tensor, key: str) -> tuple:
+        """The shape of the tensor that is kept for p under this name."""
+        return p.shape
 
     def _all(self) -> Iterator[Tensor]:
         return (p for g in self.param_groups for p in g["params"])
@@ -179,9 +200,9 @@ def on_host(p: Tensor) -> bool:
     return p.data.__class__ is np.ndarray
 
 
-def host_update(function: Callable, p: Tensor, g: Tensor, *state: Tensor) -> None:
-    """function(p, g, *state, scratch) on blocks of the arrays, in place; 16-bit types go through float32."""
-    arrays = [p.data, g.data, *(s.data for s in state)]
+def host_update(function: Callable, p: Tensor, g: Tensor, *slots: Tensor) -> None:
+    """function(p, g, *slots, scratch) on blocks of the arrays, in place; 16-bit types go through float32."""
+    arrays = [p.data, g.data, *(s.data for s in slots)]
     wide = state_dtype(p).numpy
     for i in (0, 1):
         if arrays[i].dtype != wide:
@@ -191,12 +212,52 @@ def host_update(function: Callable, p: Tensor, g: Tensor, *state: Tensor) -> Non
         scratch = np.empty(min(_BLOCK, flat[0].size), wide)
         for start in range(0, flat[0].size, _BLOCK):
             block = [a[start : start + _BLOCK] for a in flat]
-            function(*block, scratch[: block[0].size])
+            state.run(function, *block, scratch[: block[0].size])
     else:
-        function(*arrays, np.empty(p.shape, wide))
+        state.run(function, *arrays, np.empty(p.shape, wide))
     if arrays[0] is not p.data:
         p.data[...] = dtypes.converted(arrays[0], p.data.dtype, copy=False)
     p.version[0] += 1
+
+
+def host_updates(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
+    """host_update(function, *row) for rows (p, g, *state): small parameters joined, so that a hundred cost little more than one."""
+    loose: dict[np.dtype, list[tuple[Tensor, ...]]] = {}
+    for row in rows:
+        kind = row[0].data.dtype
+        if row[0].data.size <= _SMALL and all(t.data.dtype == kind and t.data.flags.c_contiguous for t in row):
+            loose.setdefault(kind, []).append(row)
+        else:
+            host_update(function, *row)
+    for kind, small in loose.items():
+        if len(small) == 1 or kind not in (np.float32, np.float64):
+            for row in small:
+                host_update(function, *row)
+            continue
+        size = 0
+        start = 0
+        for i, row in enumerate(small):
+            size += row[0].data.size
+            if size >= _BLOCK or i + 1 == len(small):
+                _update_joined(function, small[start : i + 1])
+                start, size = i + 1, 0
+
+
+def _update_joined(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
+    """function on the rows' arrays, each column as one vector; then the parts of all but the gradients go back."""
+    columns = [np.concatenate([t.data.reshape(-1) for t in column]) for column in zip(*rows, strict=True)]
+    state.run(function, *columns, np.empty_like(columns[0]))
+    for j, column in enumerate(columns):
+        if j == 1:
+            continue
+        start = 0
+        for row in rows:
+            target = row[j].data
+            stop = start + target.size
+            target.reshape(-1)[:] = column[start:stop]
+            start = stop
+    for row in rows:
+        row[0].version[0] += 1
 
 
 def device_update(launch: Callable, p: Tensor, g: Tensor, *state: Tensor | None, **options: Any) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..tensor import Tensor
 from ..webgpu import launch
-from .optimizer import Optimizer, device_update, host_update, new_state, on_host, require
+from .optimizer import Optimizer, device_update, host_updates, new_state, on_host, require
 
 _launch = launch.Sgd()
 
@@ -34,30 +35,35 @@ class SGD(Optimizer):
         if group["nesterov"] and (not group["momentum"] or group["dampening"]):
             raise ValueError("[SGD] nesterov needs momentum, and no dampening")
 
-    def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
-        """Change one parameter, given its gradient."""
-        buffer, first = state.get("momentum_buffer"), False
-        if group["momentum"] and buffer is None:
-            buffer, first = new_state(p), True
-            state["momentum_buffer"] = buffer
+    def update_group(self, ready: list[tuple[Tensor, Tensor, dict]], group: dict) -> None:
+        """On the CPU small parameters together, on the GPU one parameter a dispatch."""
         options = {k: group[k] for k in ("lr", "momentum", "dampening", "weight_decay", "nesterov")}
-        if not group["momentum"]:
-            buffer = None
-        if on_host(p):
-            _host(p, g, buffer, first, **options)
-        else:
-            device_update(_launch, p, g, buffer, first=first, **options)
+        on_cpu: dict[bool, list] = {}
+        for p, g, state in ready:
+            buffer, first = state.get("momentum_buffer"), False
+            if not group["momentum"]:
+                buffer = None
+            elif buffer is None:
+                buffer, first = new_state(p), True
+                state["momentum_buffer"] = buffer
+            if on_host(p):
+                on_cpu.setdefault(first, []).append((p, g) if buffer is None else (p, g, buffer))
+            else:
+                device_update(_launch, p, g, buffer, first=first, **options)
+        for first, rows in on_cpu.items():
+            host_updates(_host(first, **options), rows)
 
 
-def _host(p: Tensor, g: Tensor, buffer: Tensor | None, first: bool, *, lr: float, momentum: float, dampening: float,
-          weight_decay: float, nesterov: bool) -> None:  # fmt: skip
+def _host(first: bool, *, lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool) -> Callable:
+    """The step on NumPy arrays, as host_updates calls it."""
+
     def change(p: np.ndarray, g: np.ndarray, *rest: np.ndarray) -> None:
         scratch = rest[-1]
         if weight_decay:
             np.multiply(p, weight_decay, out=scratch)
             scratch += g
             g = scratch
-        if buffer is None:
+        if len(rest) == 1:
             np.multiply(g, lr, out=scratch)
             p -= scratch
             return
@@ -77,4 +83,4 @@ def _host(p: Tensor, g: Tensor, buffer: Tensor | None, first: bool, *, lr: float
             np.multiply(b, lr, out=scratch)
         p -= scratch
 
-    host_update(change, p, g, *([] if buffer is None else [buffer]))
+    return change

@@ -6,10 +6,15 @@ library before a device is asked for.
 
 import threading
 
+from .buffers import DeviceLostError, OutOfMemoryError
+
 __all__ = [
+    "DeviceLostError",
+    "OutOfMemoryError",
     "devices",
     "is_available",
     "open_device",
+    "reopen",
     "reset_stats",
     "stats",
     "synchronize",
@@ -53,6 +58,18 @@ def open_device(index=0):
             if gpu is None:
                 gpu = _opened[index] = _adapter_module().open_gpu(index)
     return gpu
+
+
+def reopen(index=0):
+    """Open a new device in place of `wgpu:index`, after it was lost or to begin afresh.
+
+    Tensors on the old one can no longer be used: whatever is done with them raises.
+    """
+    with _lock:
+        old = _opened.pop(index, None)
+        if old is not None:
+            old.close()
+    return open_device(index)
 
 
 def synchronize(index=None):

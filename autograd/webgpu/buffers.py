@@ -7,6 +7,7 @@ from sys import getrefcount
 
 import numpy as np
 
+from ..device import Device
 from .layout import (
     INDEX_LIMIT,
     Plans,
@@ -36,6 +37,20 @@ INT32 = np.iinfo(np.int32)
 
 class OutOfMemoryError(MemoryError):
     """The device has no memory left, even with the pool emptied."""
+
+
+class DeviceLostError(RuntimeError):
+    """The device is gone (destroyed, reset, unplugged) and with it what was on it."""
+
+
+def failure(said, error):
+    """The exception that an error of the library becomes; `said` is what was being done."""
+    if "device is lost" in str(error).lower():
+        return DeviceLostError(
+            f"{said}: the device was lost, and with it the tensors on it. Tensors on the CPU are as they were; "
+            "ag.wgpu.reopen() opens a new device."
+        )
+    return RuntimeError(f"{said}: {error}")
 
 
 class Storage:
@@ -208,13 +223,15 @@ class Gpu:
         start = low * stored.itemsize // 4 * 4
         nbytes = -(-((high + 1) * stored.itemsize - start) // 4) * 4
         self.counters["bytes_downloaded"] += nbytes
-        words = self.queue.read(array.storage.buffer.gpu_buffer, start, nbytes).view(stored)
-        words = words[array.offset - start // stored.itemsize :]
-        if stored == array.dtype and array.is_contiguous():
-            return words[: array.size].reshape(array.shape)
+        first = array.offset - start // stored.itemsize
         strides = [stride * stored.itemsize for stride in array.strides]
-        view = np.lib.stride_tricks.as_strided(words, array.shape, strides, writeable=False)
-        return view.astype(array.dtype, order="C", copy=True)
+
+        def take(raw):  # the one copy: from the mapped memory into the result, in its layout and dtype
+            words = raw.view(stored)[first:]
+            view = np.lib.stride_tricks.as_strided(words, array.shape, strides, writeable=False)
+            return view.astype(array.dtype, order="C", copy=True)
+
+        return self.queue.read(array.storage.buffer.gpu_buffer, start, nbytes, take)
 
     # Those below are launchers, which import this module: at the top it would be a cycle.
     def compute(self, pending):
@@ -315,6 +332,11 @@ class Gpu:
     def rounded(self, array, dtype):
         """What a kernel wrote, in the dtype it is to have."""
         return array if array.dtype == dtype else self.cast(array, dtype)
+
+    def close(self):
+        """Give the device back to the driver: what is on it is lost, and its tensors say so."""
+        self.device = Device("closed wgpu", self.device.index)
+        self.wgpu_device.destroy()
 
     def flush(self):
         """Submit what is queued, waiting expressions included, and return at once."""

@@ -144,7 +144,7 @@ class KernelText:
         kinds = [WGSL_TYPES[main][0] for _, main, _, _ in self.ops]
         source = Source.of_text("fused", self.declarations() + self.compute(kinds) + self.main())
         files = {}
-        for (launcher, main, out, _), kind in zip(self.ops, kinds, strict=True):
+        for (launcher, _, out, _), kind in zip(self.ops, kinds, strict=True):
             result = "bool" if launcher.out == "bool" else WGSL_TYPES[out][0]
             files[f"{launcher.name}_{kind}_{result}"] = (launcher.name, kind, result)
         for suffix, (name, kind, result) in files.items():

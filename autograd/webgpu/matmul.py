@@ -24,7 +24,9 @@ LONGEST_K = 4 * LONGEST_LOOP // 2
 SPLIT_LENGTH = 128
 FEW_TILES = 256
 
-OFFSETS = Struct("<3I")
+MOST_WORK = 1 << 37  # products a dispatch: a second of a slow GPU, whose driver may end what takes longer
+
+PLACE = Struct("<6I")
 
 pad = Pad()
 add = Binary("add")
@@ -85,11 +87,24 @@ def partial_type(a):
 
 
 def queue_product(plan, a, b, bias, y):
-    """Queue the one dispatch of a plan."""
-    _, kernel, rest, groups = plan
-    offsets = OFFSETS.pack(a.offset, b.offset, 0 if bias is None else bias.offset)
+    """Queue the dispatches of a plan: one, where it is not too long for one."""
+    _, kernel, rest, pieces = plan
+    offsets = a.offset, b.offset, 0 if bias is None else bias.offset
     arrays = (a, b, y) if bias is None else (a, b, y, bias)
-    y.gpu.run(kernel, arrays, offsets + rest, groups)
+    for batch, row, groups in pieces:
+        y.gpu.run(kernel, arrays, PLACE.pack(*offsets, batch, row, 0) + rest, groups)
+
+
+def pieces(groups, work):
+    """(first matrix, first row's group, workgroups) of dispatches that together are `groups`; work: products a group."""
+    x, y, z = groups
+    rows = min(max(MOST_WORK // (work * x), 1), MAX_GROUPS)
+    matrices = min(max(MOST_WORK // (work * x * min(rows, y)), 1), MAX_GROUPS)
+    return tuple(
+        (batch, row, (x, min(rows, y - row), min(matrices, z - batch)))
+        for batch in range(0, z, matrices)
+        for row in range(0, y, rows)
+    )
 
 
 class Matmul:
@@ -173,7 +188,7 @@ class Matmul:
         return y.view(shape, contiguous_strides(shape), 0)
 
     def plan(self, a, b, bias, m, n, dtype):
-        """(kernel, parameters after the offsets, workgroups); operands may be padded."""
+        """(kernel, parameters after the place, pieces); operands may be padded."""
         k = a.shape[-1]
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
         count = element_count(batch)
@@ -182,15 +197,15 @@ class Matmul:
         sizes, a_batch, b_batch = coalesce(batch, a_batch, b_batch)
         rows, cols = self.tile(a.gpu, m, n, count)
         groups = (-(-n // (32 * cols)), -(-m // (32 * rows)), count)
-        if max(groups) > MAX_GROUPS:
+        if groups[0] > MAX_GROUPS:
             raise ValueError(
-                f"[matmul] {count} products of ({m}, {k}) @ ({k}, {n}) are more than one "
-                "dispatch holds; multiply in pieces."
+                f"[matmul] {n} columns are more than one dispatch holds; got ({m}, {k}) @ ({k}, {n}). "
+                "Multiply in pieces."
             )
         kernel = self.kernel(a.gpu, a, b, bias, n, rows, cols, dtype)
-        words = [0 if bias is None else bias.strides[-1], m, n, k, len(sizes)]
+        words = [0 if bias is None else bias.strides[-1], m, n, k, len(sizes), 0]
         words += [*a.strides[-2:], *b.strides[-2:], *dim_words(sizes, a_batch, b_batch)]
-        return kernel, pack_words(words), groups
+        return kernel, pack_words(words), pieces(groups, 1024 * rows * cols * k)
 
     def tile(self, gpu, m, n, count):
         """Blocks of 4 x 4 an invocation: large where there are invocations enough."""

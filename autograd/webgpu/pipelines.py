@@ -2,6 +2,7 @@
 
 import wgpu
 
+from .buffers import failure
 from .shaders import SLOT_BYTES, Source, access
 
 MAX_KERNELS = 2048
@@ -74,8 +75,8 @@ class Pipelines:
 
     def _compile(self, source):
         text = source.text()
-        layout = self._layout(access(text))
         try:
+            layout = self._layout(access(text))
             module = self.device.create_shader_module(label=source.name, code=text)
             pipeline = self.device.create_compute_pipeline(
                 label=source.name,
@@ -83,7 +84,7 @@ class Pipelines:
                 compute={"module": module, "entry_point": "main"},
             )
         except wgpu.GPUError as error:
-            raise RuntimeError(f"[wgpu] {source.blame(str(error))}") from error
+            raise failure("[wgpu] a kernel did not compile", source.blame(str(error))) from error
         self.counters["pipelines"] += 1
         return Kernel(source.name, pipeline, layout, source)
 

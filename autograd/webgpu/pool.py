@@ -1,15 +1,17 @@
 """Device buffers by size class, recycled in a fixed order."""
 
+import gc
 from functools import lru_cache
 from heapq import heappop, heappush
 
 import wgpu
 
-from .buffers import OutOfMemoryError
+from .buffers import OutOfMemoryError, failure
 
 MIN_CLASS = 256
 EXACT_ABOVE = 1 << 16
 KEEP_BYTES = 1 << 28
+TENSOR = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
 
 class Buffer:
@@ -43,10 +45,11 @@ class Pool:
     step, and the bind groups that name them are found in their cache.
     """
 
-    def __init__(self, device, max_bytes, on_drop):
+    def __init__(self, device, max_bytes, on_drop, drain):
         self.device = device
         self.max_bytes = max_bytes
         self.on_drop = on_drop
+        self.drain = drain
         self.batch = 0
         self.free = {}
         self.buffers = {}
@@ -72,12 +75,7 @@ class Pool:
         if self.pooled()[1] > max(KEEP_BYTES, self.live()[1]):
             self.trim()
         wanted = min(size, self.max_bytes & ~15)
-        try:
-            gpu_buffer = self._allocate(wanted)
-        except wgpu.GPUOutOfMemoryError:
-            gpu_buffer = self._allocate_again(wanted)
-        except wgpu.GPUError as error:
-            raise RuntimeError(f"[wgpu] no buffer of {wanted:,} bytes: {error}") from error
+        gpu_buffer = self.allocate(wanted)
         buffer = Buffer(self.next_id, size, gpu_buffer)
         self.next_id += 1
         self.total_bytes += size
@@ -92,16 +90,25 @@ class Pool:
             f"{self.max_bytes:,}. Split it, or keep it on the CPU."
         )
 
-    def _allocate(self, size):
-        usage = wgpu.BufferUsage
-        return self.device.create_buffer(
-            size=size, usage=usage.STORAGE | usage.COPY_SRC | usage.COPY_DST
-        )
+    def allocate(self, size, usage=TENSOR):
+        """A new device buffer, with a second attempt once everything that can be given back was."""
+        try:
+            try:
+                return self._allocate(size, usage)
+            except wgpu.GPUOutOfMemoryError:
+                return self._allocate_again(size, usage)
+        except wgpu.GPUError as error:
+            raise failure(f"[wgpu] no buffer of {size:,} bytes", error) from error
 
-    def _allocate_again(self, size):
+    def _allocate(self, size, usage):
+        return self.device.create_buffer(size=size, usage=usage)
+
+    def _allocate_again(self, size, usage):
+        gc.collect()  # tensors in reference cycles
+        self.drain()  # what is queued keeps its buffers until it is done
         self.trim()
         try:
-            return self._allocate(size)
+            return self._allocate(size, usage)
         except wgpu.GPUOutOfMemoryError as error:
             live = self.live()
             raise OutOfMemoryError(

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import wgpu
 
+from .buffers import failure
 from .pool import size_class
 from .shaders import SLOT_BYTES
 
@@ -34,6 +35,7 @@ class Queue:
         self.staged = []
         self.staging = None
         self.mappable = {}
+        self.draining = False
         self.groups = {}
         usage = wgpu.BufferUsage
         self.arena = device.create_buffer(
@@ -79,7 +81,7 @@ class Queue:
         try:
             self.device.queue.write_buffer(gpu_buffer, 0, data)
         except wgpu.GPUError as error:
-            raise RuntimeError(f"[wgpu] the device refused an upload: {error}") from error
+            raise failure("[wgpu] the device refused an upload", error) from error
 
     def flush(self, fetch=None):
         """Submit what is queued; returns at once. `fetch` is one more copy: see read()."""
@@ -94,12 +96,12 @@ class Queue:
                     self.device.queue.write_buffer(self.arena, 0, b"".join(params))
                 self._submit(work, staged, fetch)
             except (wgpu.GPUError, RuntimeError) as error:
-                raise RuntimeError(self._salvage(work, staged, error)) from error
+                raise self._salvage(work, staged, error) from error
             self.counters["dispatches"] += len(work) - len(staged)
             self.counters["submits"] += 1
 
-    def read(self, buffer, start, nbytes):
-        """A copy of a buffer's bytes once everything queued so far is done, as uint8."""
+    def read(self, buffer, start, nbytes, take=np.ndarray.copy):
+        """take(a buffer's bytes as uint8) once everything queued so far is done; the bytes are gone afterwards."""
         size = size_class(nbytes)
         try:
             with self.lock:
@@ -107,17 +109,35 @@ class Queue:
                 self.flush((buffer, start, target, 0, nbytes))
             # Other threads go on recording while this one waits, however long that is.
             target.map_async(self.recorder.map_mode, 0, nbytes).sync_wait()
-            data = np.frombuffer(target.read_mapped(0, nbytes, copy=False), np.uint8).copy()
-            target.unmap()
+            try:
+                data = take(np.frombuffer(target.read_mapped(0, nbytes, copy=False), np.uint8))
+            finally:
+                target.unmap()
         except wgpu.GPUError as error:
-            raise RuntimeError(f"[wgpu] the device refused a download: {error}") from error
+            raise failure("[wgpu] the device refused a download", error) from error
         if size <= KEEP_MAPPABLE:
             self.mappable[size] = target
         return data
 
     def _create_mappable(self, size):
         usage = wgpu.BufferUsage
-        return self.device.create_buffer(size=size, usage=usage.MAP_READ | usage.COPY_DST)
+        return self.pool.allocate(size, usage.MAP_READ | usage.COPY_DST)
+
+    def drain(self):
+        """Do what is queued, and give back what only transfers hold: when memory is short."""
+        with self.lock:
+            self.flush()
+            if self.draining:  # the wait below asked for memory itself
+                return
+            self.draining = True
+            try:
+                self.wait()
+            except MemoryError:
+                pass
+            finally:
+                self.draining = False
+            self.mappable.clear()
+            self.staging = None
 
     def wait(self):
         """Submit what is queued and wait until the device has done it."""
@@ -161,9 +181,7 @@ class Queue:
             offset += len(data)
         if self.staging is None or self.staging.size < offset:
             usage = wgpu.BufferUsage
-            self.staging = self.device.create_buffer(
-                size=1 << offset.bit_length(), usage=usage.COPY_SRC | usage.COPY_DST
-            )
+            self.staging = self.pool.allocate(1 << offset.bit_length(), usage.COPY_SRC | usage.COPY_DST)
         self.device.queue.write_buffer(
             self.staging, 0, b"".join(data for _, data in staged)
         )
@@ -178,7 +196,7 @@ class Queue:
                 self.device, kernel.layout.group_layout, self.arena, buffers
             )
         except (wgpu.GPUError, RuntimeError) as error:
-            raise RuntimeError(f"[{kernel.name}] {error}") from error
+            raise failure(f"[{kernel.name}] the device refused its buffers", error) from error
         self.groups[key] = group
         return group
 
@@ -190,19 +208,19 @@ class Queue:
                 del self.groups[key]
 
     def _salvage(self, work, staged, error):
-        """Submit the batch without the dispatches at fault; returns what to say of them."""
-        said = f"[wgpu] the device refused a batch of {len(work)} commands: {error}"
+        """Submit the batch without the dispatches at fault; returns the exception to raise for them."""
+        said = failure(f"[wgpu] the device refused a batch of {len(work)} commands", error)
         kept = list(work)
         for i, item in enumerate(work):
             problem = item and self._problem(item)
             if problem:
-                said = f"[{item[0].name}] the device refused this dispatch: {problem}"
+                said = failure(f"[{item[0].name}] the device refused this dispatch", problem)
                 kept[i] = SKIPPED
         try:
             self._submit(kept, staged, None)
         except (wgpu.GPUError, RuntimeError):
             # The device is lost, or the fault is not one dispatch's: nothing was done.
-            said += " Nothing of its batch was done."
+            said.args = (f"{said} Nothing of its batch was done.",)
         return said
 
     def _problem(self, item):

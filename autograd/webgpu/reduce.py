@@ -15,7 +15,7 @@ INVOCATIONS = 16384
 FLOAT32 = np.dtype(np.float32)
 INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
-IDENTITY = {"sum": 0, "prod": 1, "any": 0, "all": 1}
+IDENTITY = {"sum": 0, "prod": 1, "any": 0}
 
 
 def chunk_count(n, length):
@@ -104,7 +104,7 @@ class Fold:
 
     def result_dtype(self, dtype):
         """The dtype of the result where none is asked for."""
-        if self.name in ("any", "all"):
+        if self.name == "any":
             return BOOL
         if self.name in ("sum", "prod") and dtype.kind in "iub":
             return INT64

@@ -1,24 +1,283 @@
-"""Launchers of the recurrent kernels: a workgroup runs whole sequences for four batch rows, in one dispatch."""
+"""Launchers of the recurrent kernels: a workgroup runs whole sequences for four batch rows, in one dispatch.
+
+Where the state of a step is too large for a workgroup's memory, one dispatch runs one phase of one step. The kernels
+compute in float32; operands of 16 bits are converted before, results after.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 
-def fits(cell: str, units: int, width: int) -> bool:
-    """Whether a kernel holds the state of a step."""
-    return False
+from .buffers import Array
+from .elementwise import Binary
+from .layout import LONGEST_LOOP, contiguous_strides
+from .matmul import Matmul
+from .movement import Cat, copy, fill, full, narrow
+from .reduce import Fold
+
+ROWS = 4
+MEMORY = 16384 // 16  # what WebGPU grants a workgroup, in vec4
+GATES = {"gru": 3, "gru_before": 3, "lstm": 4, "rnn": 1}
+SAVED = {"gru": 4, "gru_before": 3, "lstm": 6, "rnn": 0}
+FLOAT32 = np.dtype(np.float32)
+_cat, _matmul, _sum, _add, _mul = Cat(), Matmul(), Fold("sum"), Binary("add"), Binary("mul")
+
+
+def _up(n: int) -> int:
+    """n rounded up to a multiple of four."""
+    return -(-n // 4) * 4
+
+
+def _dense(x: Array) -> Array:
+    """x in order, on a start that vec4 loads allow."""
+    return x if x.is_contiguous() and x.offset % 4 == 0 else copy(x)
+
+
+def _floats(x: Array | None) -> Array | None:
+    return x if x is None or x.dtype == FLOAT32 else x.gpu.cast(x, FLOAT32)
+
+
+def _shaped(x: Array, *shape: int) -> Array:
+    """A contiguous x in another shape."""
+    return x.view(shape, contiguous_strides(shape), x.offset)
+
+
+def _filled(x: Array, *shape: int) -> Array:
+    """x in the first corner of zeros of a larger shape; x itself when there is nothing to fill."""
+    if x.shape == shape:
+        return _dense(x)
+    y = fill(shape, 0, x.dtype, x.gpu)
+    inner = y
+    for axis, n in enumerate(x.shape):
+        inner = narrow(inner, axis, 0, n)
+    x.gpu.copy_into(inner, x)
+    return y
+
+
+def _cube(w: Array, units: int) -> Array:
+    """[G * H, N] as [G, H, N], a view."""
+    (rows, columns), (down, across) = w.shape, w.strides
+    return w.view((rows // units, units, columns), (units * down, down, across), w.offset)
+
+
+def _turned(w: Array, *order: int) -> Array:
+    return w.view(tuple(w.shape[i] for i in order), tuple(w.strides[i] for i in order), w.offset)
+
+
+class _Sizes:
+    """The sizes of a call, and how its kernel is declared and dispatched."""
+
+    def __init__(self, cell: str, y: tuple, units: int, projected: bool, back: bool):
+        self.steps, self.batch, self.width = y
+        self.cell, self.units, self.projected, self.back = cell, units, projected, back
+        self.UNITS, self.WIDTH = _up(units), _up(self.width)
+        shared = {"gru": 3, "gru_before": 3, "lstm": 4, "rnn": 1}[cell] * self.UNITS if back else 2 * self.UNITS
+        if projected:
+            shared = 4 * self.UNITS + self.WIDTH if back else self.UNITS + self.WIDTH
+        self.exchange = shared
+        self.persistent = shared <= MEMORY
+        self.phases = {"gru": 2, "gru_before": 3, "lstm": 2, "rnn": 2}[cell] if back else {"gru_before": 2}.get(cell, 1)
+        self.phases += projected
+
+    def run(self, name: str, gpu: Any, arrays: tuple, words: list) -> None:
+        """As many dispatches as the state and software Vulkan's limit on loops ask for; one, on a GPU with room."""
+        quads = max(self.UNITS, self.WIDTH) // 4
+        size = min(64, -(-quads // 16) * 16)
+        declared = {"SIZE": size, "UNITS": self.UNITS, "QUADS": self.UNITS // 4, "WIDTH": self.WIDTH}
+        declared["EXCHANGE"] = self.exchange if self.persistent else 1
+        declared["D_WIDTH"] = self.d_width
+        text = "".join(f"const {name} = {value}u;\n" for name, value in declared.items())
+        for name_, value in (("PERSISTENT", self.persistent), ("PROJECTED", self.projected)):
+            text += f"const {name_} = {str(value).lower()};\n"
+        libs = ("recurrent_backward",) if self.back else ("recurrent", "recurrent_forward")
+        kernel = gpu.kernel(name, libs, text)
+        groups = -(-self.batch // ROWS)
+        for begin, end, phase in self._pieces(gpu, -(-quads // size)):
+            head = [self.steps, self.batch, self.units, self.width, begin, end, phase]
+            gpu.run(kernel, arrays, [*head, *words], groups if self.persistent else (groups, -(-quads // size)))
+
+    @property
+    def d_width(self) -> int:
+        """Of a row of the gates' gradients: those of the input products, GRU's dq, those of a projection."""
+        return {"gru": 4, "gru_before": 3, "lstm": 4, "rnn": 1}[self.cell] * self.units + self.projected * self.width
+
+    def _pieces(self, gpu: Any, own: int) -> list:
+        """(begin, end, phase) of the dispatches, in order."""
+        if not self.persistent:
+            every = [(s, s + 1, phase) for s in range(self.steps) for phase in range(self.phases)]
+            return sorted(every, key=lambda e: (-e[0], e[2])) if self.back else every
+        passes = own * (self.phases * (self.UNITS + self.WIDTH) + 256)  # of all loops, a step
+        piece = max(3 * LONGEST_LOOP // passes, 1) if gpu.info["type"] == "CPU" else self.steps
+        whole = [(s, min(s + piece, self.steps), 0) for s in range(0, self.steps, piece)]
+        return whole[::-1] if self.back else whole
+
+
+def _mask(mask: np.ndarray | None, gpu: Any) -> Array | None:
+    return None if mask is None else gpu.upload(np.ascontiguousarray(mask, dtype=np.int32))
+
+
+def _offset(x: Array | None) -> int:
+    return 0 if x is None else x.offset
 
 
 class Forward:
-    """The forward launcher of a cell."""
+    """`Forward(name)(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr) -> (y, hn, [cn], [saved])`: ops/rnn.py."""
 
-    def __init__(self, cell: str):
-        self.cell = cell
+    def __init__(self, name: str):
+        self.name = self.cell = name
 
-    def __call__(self, *inputs: Any, **attrs: Any) -> tuple:
-        raise NotImplementedError(self.cell)
+    def __call__(self, *inputs: Array | None, mask: np.ndarray | None = None, reverse: bool = False, save: bool = True,
+                 relu: bool = False) -> tuple:  # fmt: skip
+        dtype, gpu = inputs[0].dtype, inputs[0].gpu  # type: ignore[union-attr]
+        x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr = (_floats(a) for a in inputs)
+        units, (batch, width) = w_hh.shape[0] // GATES[self.cell], h0.shape  # type: ignore[union-attr]
+        sizes = _Sizes(self.cell, (len_of(x), batch, width), units, w_hr is not None, False)
+        y = gpu.empty((sizes.steps, batch, width), FLOAT32)
+        saved = gpu.empty((max(SAVED[self.cell], 1), sizes.steps if save else 1, batch, units), FLOAT32)
+        if y.size:
+            g, bias = self._input_products(x, w_ih, b_ih, b_hh, units)
+            weights = self._weights(w_hh, w_hr, sizes)
+            live = _mask(mask, gpu)
+            h0, c0 = _dense(h0), None if c0 is None else _dense(c0)  # type: ignore[arg-type]
+            given = (g, h0, c0, weights, bias, live)
+            arrays = (*(weights if a is None else a for a in given), y, saved)
+            flags = [int(reverse), int(mask is not None), int(save), int(relu), ROWS]
+            sizes.run(self.name, gpu, arrays, [*flags, *(_offset(a) for a in given), 0, 0])
+        return self._results(y, saved, h0, c0, reverse, save, dtype)  # type: ignore[arg-type]
+
+    def _results(self, y: Array, saved: Array, h0: Array, c0: Array | None, reverse: bool, save: bool, dtype: Any) -> tuple:
+        gpu, last = y.gpu, 0 if reverse else y.shape[0] - 1
+        hn = copy(_at(y, last)) if y.size else copy(h0)
+        out = [gpu.rounded(y, dtype), gpu.rounded(hn, dtype)]
+        if self.cell == "lstm":
+            part = narrow(saved, 0, 4, 1)
+            cn = copy(_at(part.view(part.shape[1:], part.strides[1:], part.offset), last if save else 0)) if y.size else copy(c0)
+            out.append(gpu.rounded(cn, dtype))
+        return (*out, saved) if self.cell != "rnn" else tuple(out)
+
+    def _input_products(self, x: Any, w_ih: Any, b_ih: Any, b_hh: Any, units: int) -> tuple[Array, Array | None]:
+        """(g [T, B, G H], what of b_hh acts inside the reset gate [UNITS], or None)."""
+        inner = None
+        if b_hh is not None:
+            if self.cell == "gru":
+                inner = _filled(narrow(b_hh, 0, 2 * units, units), _up(units))
+                outer = fill((3 * units,), 0, FLOAT32, x.gpu)
+                x.gpu.copy_into(narrow(outer, 0, 0, 2 * units), narrow(b_hh, 0, 0, 2 * units))
+                b_hh = outer
+            b_ih = b_hh if b_ih is None else _add(b_ih, b_hh)
+        elif self.cell == "gru":
+            inner = full((_up(units),), 0, FLOAT32, x.gpu)
+        if w_ih is not None:
+            return _dense(_matmul(x, _turned(w_ih, 1, 0), b_ih)), inner
+        g = _cat(*[x] * GATES[self.cell], axis=2)
+        return (g if b_ih is None else _add(g, b_ih)), inner
+
+    def _weights(self, w_hh: Any, w_hr: Any, sizes: _Sizes) -> Array:
+        """[WIDTH, G, UNITS]: neighbouring invocations own neighbouring units. A projection's [UNITS, WIDTH] behind."""
+        w = _filled(_turned(_cube(w_hh, sizes.units), 2, 0, 1), sizes.WIDTH, GATES[self.cell], sizes.UNITS)
+        if w_hr is None:
+            return w
+        r = _filled(_turned(w_hr, 1, 0), sizes.UNITS, sizes.WIDTH)
+        return _cat(_shaped(w, w.size), _shaped(r, r.size), axis=0)
 
 
-class Backward(Forward):
-    """The backward launcher of a cell."""
+def len_of(x: Any) -> int:
+    """The steps of a sequence."""
+    return x.shape[0]
+
+
+def _at(x: Array, step: int) -> Array:
+    """x[step], a view."""
+    return x.view(x.shape[1:], x.strides[1:], x.offset + step * x.strides[0])
+
+
+class Backward:
+    """`Backward(name)(dy, dhn, dcn, x, h0, w_ih, w_hh, c0, w_hr, y, saved) -> the gradients of the eight inputs`."""
+
+    def __init__(self, name: str):
+        self.name, self.cell = name, name.removesuffix("_backward")
+
+    def __call__(self, *inputs: Array | None, needs: tuple, mask: np.ndarray | None = None, reverse: bool = False,
+                 relu: bool = False) -> tuple:  # fmt: skip
+        dtype, gpu = inputs[9].dtype, inputs[9].gpu  # type: ignore[union-attr]
+        dy, dhn, dcn, x, h0, w_ih, w_hh, c0, w_hr, y, saved = (_floats(a) for a in inputs)
+        units = w_hh.shape[0] // GATES[self.cell]  # type: ignore[union-attr]
+        sizes = _Sizes(self.cell, y.shape, units, w_hr is not None, True)  # type: ignore[union-attr]
+        dh = copy(dhn) if dhn is not None else fill(h0.shape, 0, FLOAT32, gpu)  # type: ignore[union-attr]
+        dc = None if c0 is None else copy(dcn) if dcn is not None else fill(c0.shape, 0, FLOAT32, gpu)
+        d = gpu.empty((sizes.steps, sizes.batch, sizes.d_width), FLOAT32)
+        if d.size:
+            self._walk(gpu, sizes, dy, y, saved, h0, c0, w_hh, w_hr, mask, (d, dh, dc), reverse, relu)
+        before = self._before(y, h0, reverse) if needs[3] else None  # type: ignore[arg-type]
+        found = self._gradients(d, x, before, w_ih, saved, needs, sizes, h0)
+        found[1], found[6] = dh if needs[1] else None, dc if needs[6] else None
+        return tuple(None if a is None else gpu.rounded(a, dtype) for a in found)
+
+    def _walk(self, gpu: Any, sizes: _Sizes, dy: Any, y: Any, saved: Any, h0: Any, c0: Any, w_hh: Any, w_hr: Any,
+              mask: Any, outputs: tuple, reverse: bool, relu: bool) -> None:  # fmt: skip
+        """The kernel over all steps."""
+        w = _filled(_cube(w_hh, sizes.units), GATES[self.cell], sizes.UNITS, sizes.WIDTH)
+        if w_hr is not None:
+            r = _filled(w_hr, sizes.WIDTH, sizes.UNITS)
+            w = _cat(_shaped(w, w.size), _shaped(r, r.size), axis=0)
+        dy, y, saved, live = None if dy is None else _dense(dy), _dense(y), None if saved is None else _dense(saved), _mask(mask, gpu)
+        d, dh, dc = outputs
+        start = _dense(c0 if self.cell == "lstm" else h0)
+        second, third, fifth = {"rnn": (y, live, None), "lstm": (saved, start, live)}.get(self.cell, (saved, start, y))
+        arrays = [w if a is None else a for a in (dy, second, third, w, fifth)] + [d, dh] + ([dc] if dc is not None else [])
+        words = [int(reverse), int(mask is not None), int(relu), int(dy is not None)]
+        words += [_offset(a) for a in (dy, y, saved, start, w, live, d, dh, dc)]
+        sizes.run(self.name, gpu, tuple(arrays), words)
+
+    def _before(self, y: Array, h0: Array, reverse: bool) -> Array:
+        """The state before every step [T, B, P], in y's order of time."""
+        first = h0.view((1, *h0.shape), (0, *h0.strides), h0.offset)
+        steps = y.shape[0]
+        if steps < 2:
+            return first
+        return _cat(narrow(y, 0, 1, steps - 1), first, axis=0) if reverse else _cat(first, narrow(y, 0, 0, steps - 1), axis=0)
+
+    def _gradients(self, d: Array, x: Any, before: Any, w_ih: Any, saved: Any, needs: tuple, sizes: _Sizes, h0: Any) -> list:
+        """dx, dw_ih, dw_hh, db_ih, db_hh, dw_hr: products over all steps and rows."""
+        units, rows = sizes.units, sizes.steps * sizes.batch
+        d = _shaped(d, rows, sizes.d_width)
+        wide = GATES[self.cell] * units
+        inner = narrow(d, 1, units, wide) if self.cell == "gru" else narrow(d, 1, 0, wide)
+        found: list = [None] * 8
+        if needs[0]:
+            found[0] = self._input_gradient(inner, w_ih, x.shape, units)
+        if needs[2]:
+            found[2] = _matmul(_turned(inner, 1, 0), _shaped(_dense(x), rows, x.shape[2]))
+        if needs[3]:
+            found[3] = self._recurrent_gradient(d, _shaped(_dense(before), rows, sizes.width), saved, sizes)
+        if needs[4]:
+            found[4] = _sum(inner, (0,))
+        if needs[5]:
+            found[5] = self._rolled(_sum(narrow(d, 1, 0, wide), (0,)), units)
+        if needs[7]:
+            o, squashed = (narrow(saved, 0, k, 1) for k in (3, 5))
+            m = _mul(o, squashed)
+            found[7] = _matmul(_turned(narrow(d, 1, 4 * units, sizes.width), 1, 0), _shaped(_dense(m), rows, units))
+        return found
+
+    def _input_gradient(self, inner: Array, w_ih: Any, shape: tuple, units: int) -> Array:
+        if w_ih is not None:
+            return _shaped(_dense(_matmul(inner, w_ih)), *shape)
+        parts = inner.view((inner.shape[0], inner.shape[1] // units, units), (inner.strides[0], units, 1), inner.offset)
+        return _shaped(_dense(_sum(parts, (1,))), *shape)
+
+    def _rolled(self, g: Array, units: int) -> Array:
+        """GRU's d begins with dq, which belongs behind dr and dz."""
+        if self.cell != "gru":
+            return g
+        return _cat(narrow(g, 0, units, 2 * units), narrow(g, 0, 0, units), axis=0)
+
+    def _recurrent_gradient(self, d: Array, before: Array, saved: Any, sizes: _Sizes) -> Array:
+        units = sizes.units
+        if self.cell != "gru_before":
+            return self._rolled(_matmul(_turned(narrow(d, 1, 0, GATES[self.cell] * units), 1, 0), before), units)
+        r = _shaped(_dense(narrow(saved, 0, 0, 1)), before.shape[0], units)
+        gates = _matmul(_turned(narrow(d, 1, 0, 2 * units), 1, 0), before)
+        return _cat(gates, _matmul(_turned(narrow(d, 1, 2 * units, units), 1, 0), _mul(r, before)), axis=0)

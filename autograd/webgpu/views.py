@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from .buffers import Array
@@ -94,7 +95,7 @@ def _strides_without_copy(old: tuple[int, ...], strides: tuple[int, ...], new: t
             else:
                 return None
         run = dims[first[0] : i]
-        if any(a[1] != b[0] * b[1] for a, b in zip(run, run[1:], strict=False)):
+        if any(a[1] != b[0] * b[1] for a, b in pairwise(run)):
             return None
         step = run[-1][1] if run else 1
         part = []

@@ -1,6 +1,8 @@
 """The device that these tests run on, and the comparison that they all use."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -35,3 +37,14 @@ def check(gpu):
         np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def run():
+    """Run a program in a fresh interpreter, with more in its environment."""
+
+    def program(code, **env):
+        merged = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **env}
+        return subprocess.run([sys.executable, "-c", code], env=merged, capture_output=True, timeout=300)
+
+    return program

@@ -238,7 +238,7 @@ def test_threads_share_waiting_values():
         try:
             for k in range(30):
                 results.append(array((y + k).exp() * 0 + y))
-        except Exception as error:  # noqa: BLE001  (handed over to the test)
+        except Exception as error:  # handed over to the test
             errors.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(4)]

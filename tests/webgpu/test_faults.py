@@ -1,0 +1,173 @@
+"""What goes wrong, and what holds then: lost devices, short memory, limits, several devices at once."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import autograd as ag
+from autograd import webgpu
+from autograd.webgpu import adapter, matmul
+from autograd.webgpu.launch import Binary, Matmul, Reduce, Unary, copy_into
+
+LOST = """
+import logging
+import numpy as np, autograd as ag
+logging.disable(logging.CRITICAL)
+kept = (ag.ones(3, device="wgpu") * 2).cpu()
+x, w = ag.ones(3, device="wgpu") + 1, ag.randn(4, 4).to("wgpu")
+ag.wgpu.synchronize()
+{gone}
+uses = {{
+    "read": lambda: x.numpy(), "number": lambda: x.sum().item(), "new": lambda: ag.ones(3, device="wgpu" if {old} else x.device),
+    "op": lambda: (x * 3).tolist(), "matmul": lambda: (w @ w).tolist(), "in place": lambda: x.add_(1).tolist(),
+    "kernel": lambda: x.erfinv().tolist(), "copy": lambda: x.clone().tolist(), "repr": lambda: repr(x),
+}}
+for name, use in uses.items():
+    try:
+        value = use()
+        print(name, "gave", value) if name != "new" else print("raised", end=" ")
+    except ag.wgpu.DeviceLostError as error:
+        assert "reopen" in str(error)
+        print("raised", end=" ")
+print(kept.tolist())
+{after}
+"""
+
+
+def test_every_use_of_a_lost_device_raises_and_a_new_one_opens(run):
+    after = """
+ag.wgpu.reopen()
+y = ag.ones(3, device="wgpu") * 5
+print(y.tolist())
+try:
+    x + y
+except RuntimeError as error:
+    print(error)
+"""
+    code = LOST.format(gone="ag.wgpu.open_device(0).wgpu_device.destroy()", old=True, after=after)
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.decode().splitlines()
+    assert said[0].split("[")[0].split() == ["raised"] * 9 and said[0].endswith("[2.0, 2.0, 2.0]"), said
+    assert said[1] == "[5.0, 5.0, 5.0]" and "closed wgpu:0" in said[2]
+
+
+def test_tensors_of_a_device_that_was_closed_raise(run):
+    done = run(LOST.format(gone="ag.wgpu.reopen()", old=False, after="print(ag.ones(2, device='wgpu').tolist())"))
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.decode().splitlines()
+    assert said[0].split("[")[0].split() == ["raised"] * 9 and said[1] == "[1.0, 1.0]", said
+
+
+def test_memory_that_waits_or_is_pooled_is_given_back_before_giving_up(gpu, monkeypatch):
+    import wgpu
+
+    allocate, calls = gpu.pool._allocate, []
+    queued = Unary("exp")(gpu.upload(np.zeros(300, np.float32)))
+    queued.storage
+
+    def short(size, usage):
+        calls.append((size, gpu.queue.pending(), gpu.pool.pooled()[0]))
+        if len(calls) == 1:
+            raise wgpu.GPUOutOfMemoryError("no room")
+        return allocate(size, usage)
+
+    monkeypatch.setattr(gpu.pool, "_allocate", short)
+    x = gpu.empty((70_001,), np.float32)
+    assert x.storage.buffer.size >= 4 * 70_001
+    size, pending, pooled = calls[-1]
+    assert size == calls[0][0] and pending == 0 and pooled == 0
+    np.testing.assert_array_equal(gpu.download(queued), 1)
+
+
+def test_transfers_short_of_memory_say_so(gpu, monkeypatch):
+    import wgpu
+
+    x = gpu.upload(np.ones(77_777, np.float32))
+    gpu.synchronize()
+
+    def none(size, usage):
+        raise wgpu.GPUOutOfMemoryError("no room")
+
+    monkeypatch.setattr(gpu.pool, "_allocate", none)
+    monkeypatch.setattr(gpu.queue, "mappable", {})
+    with pytest.raises(ag.wgpu.OutOfMemoryError, match=r"no room for a buffer of .* in use"):
+        gpu.download(x)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(gpu.download(x), 1)
+
+
+def test_a_tensor_larger_than_a_binding_is_refused_with_sizes(gpu, monkeypatch):
+    x = ag.ones(1000, device="wgpu") * 2
+    monkeypatch.setattr(gpu.pool, "max_bytes", 100_000)
+    for make in (
+        lambda: ag.ones(200, 200, device="wgpu"),
+        lambda: ag.ones(200, 200).to("wgpu"),
+        lambda: x.reshape(1000, 1) + x,
+        lambda: x.reshape(1000, 1) @ x.reshape(1, 1000),
+        lambda: ag.cat([x] * 40),
+        lambda: x.expand(50, 1000).contiguous(),
+    ):
+        with pytest.raises(ValueError, match=r"needs [\d,]+ bytes and this adapter binds at most 100,000"):
+            make().numpy()
+    np.testing.assert_array_equal(x.numpy(), 2)
+
+
+@pytest.fixture(scope="module")
+def pair(gpu):
+    """Two devices at once: the same adapter under two numbers."""
+    found = adapter.adapters()[:1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adapter, "adapters", lambda: found * 2)
+        yield webgpu.open_device(0), webgpu.open_device(1)
+    webgpu._opened.pop(1).close()
+
+
+def test_devices_have_queues_of_their_own(pair):
+    first, second = pair
+    assert first is not second and first.queue is not second.queue
+    a, b = (g.upload(np.arange(4, dtype=np.float32)) for g in pair)
+    submits = second.counters["submits"]
+    x, y = Binary("add")(a, 1), Binary("mul")(b, 3)
+    np.testing.assert_array_equal(first.download(x), [1, 2, 3, 4])
+    assert second.counters["submits"] == submits
+    np.testing.assert_array_equal(second.download(y), [0, 3, 6, 9])
+    one, two = ag.ones(3, device="wgpu:0"), ag.ones(3, device="wgpu:1")
+    assert str(two.device) == "wgpu:1" and (two.to("wgpu:0") + one).tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="wgpu:0, wgpu:1"):
+        one + two
+
+
+def test_threads_on_two_devices(pair):
+    failures = []
+
+    def work(gpu, seed):
+        x = np.random.default_rng(seed).standard_normal((9, 11)).astype(np.float32)
+        for _ in range(10):
+            y = Matmul()(gpu.upload(x), gpu.upload(x.T.copy()))
+            copy_into(y.view((9,), (10,), 0), 0)
+            got = gpu.download(Reduce("sum")(y, (1,)))
+            want = x @ x.T
+            np.fill_diagonal(want, 0)
+            if not np.allclose(got, want.sum(1), atol=1e-4):
+                failures.append(seed)
+
+    threads = [threading.Thread(target=work, args=(gpu, seed)) for seed, gpu in enumerate(pair * 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not failures
+
+
+@pytest.mark.parametrize("shape", [(70, 9, 40), (5, 40, 8, 33), (40, 8, 70)])
+def test_long_products_are_cut(shape, gpu, rng, check, monkeypatch):
+    *batch, m, k, n = shape
+    a, b = rng.standard_normal((*batch, m, k)).astype(np.float32), rng.standard_normal((*batch, k, n)).astype(np.float32)
+    bias = rng.standard_normal(n).astype(np.float32)
+    monkeypatch.setattr(matmul, "MOST_WORK", 2 * 1024 * k)
+    product, before = Matmul(), gpu.queue.pending()
+    y = product(gpu.upload(a), gpu.upload(b), gpu.upload(bias))
+    assert gpu.queue.pending() - before > 1
+    check(y, a @ b + bias, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,69 @@
+// What the attention kernels share: parameters, scores, dropout. Formulas: autograd/ops/attention.py.
+// Numbers are read four at a time: offsets, rows and heads start at multiples of four. Two dimensions of heads.
+struct Walk {
+  offset: u32,  // of the first four, in fours
+  outer: u32,   // strides, in fours
+  inner: u32,
+  row: u32,
+}
+struct Params {
+  inner: u32,   // heads of the inner dimension
+  length: u32,  // rows of q
+  columns: u32, // rows of k
+  rows: u32,    // invocations: rows of this kernel, all heads together
+  scale: f32,
+  causal: u32,
+  seed: u32,
+  limit: u32,   // dropout drops where the bits are below
+  factor: f32,  // what it multiplies the rest by
+  unused0: u32,
+  unused1: u32,
+  unused2: u32,
+  mask: vec4<u32>,      // strides of outer and inner heads, rows and columns
+  mask_offset: vec4<u32>,
+  q: Walk,
+  k: Walk,
+  v: Walk,
+  dy: Walk,
+}
+@group(0) @binding(0) var<uniform> p: Params;
+
+fn start_of(walk: Walk, head: u32, row: u32) -> u32 {
+  return walk.offset + (head / p.inner) * walk.outer + (head % p.inner) * walk.inner + row * walk.row;
+}
+
+// The row of an invocation; more than 65,535 workgroups lie in rows of w.x.
+fn row_of(g: vec3<u32>, w: vec3<u32>) -> u32 {
+  return g.x + g.y * w.x * 64u;
+}
+
+fn mix(x: u32) -> u32 {
+  var y = x;
+  y ^= y >> 16u;
+  y *= 0x85ebca6bu;
+  y ^= y >> 13u;
+  y *= 0xc2b2ae35u;
+  y ^= y >> 16u;
+  return y;
+}
+
+// What dropout multiplies the probability by: a function of seed and place, so that nothing is stored.
+fn dropped(head: u32, i: u32, j: u32) -> f32 {
+  if (!DROPS) { return 1.0; }
+  let line = mix((head * p.length + i) ^ p.seed);
+  return select(p.factor, 0.0, mix(line + j * 0x9e3779b9u) < p.limit);
+}
+
+// The score of query i and key j from their product; below every number where j may not be seen.
+fn scored(product: f32, head: u32, i: u32, j: u32) -> f32 {
+  let at = (head / p.inner) * p.mask.x + (head % p.inner) * p.mask.y + i * p.mask.z + j * p.mask.w;
+  let s = masked(product * p.scale, p.mask_offset.x + at);
+  return select(s, HIDDEN, p.causal == 1u && j > i);
+}
+
+// Below any score, and finite: an infinity cannot be written.
+const HIDDEN: f32 = -3.4e38;
+
+fn is_hidden(s: f32) -> bool {
+  return s <= HIDDEN;
+}
