@@ -521,9 +521,10 @@ TABLE = {
     ),
 }
 
+from op_rows_attention import ROWS as ATTENTION  # noqa: E402
 from op_rows_index import ROWS as INDEXING  # noqa: E402
 from op_rows_linalg import ROWS as LINALG  # noqa: E402
 from op_rows_rnn import ROWS as RECURRENT  # noqa: E402
 from op_rows_special import ROWS as SPECIAL  # noqa: E402  (its rows are made with what stands above)
 
-TABLE.update(SPECIAL | INDEXING | LINALG | RECURRENT)
+TABLE.update(ATTENTION | SPECIAL | INDEXING | LINALG | RECURRENT)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers import assert_close
+from helpers import array, assert_close
 
 import autograd as ag
 
@@ -95,7 +95,7 @@ POINTS = {
     "division by 0": (lambda x: x / 0, [1.0, -1.0, 0.0], [inf, -inf, nan], [inf, inf, inf]),
     "0 / x": (lambda x: 0 / x, [0.0, 2.0], [nan, 0], None),
     "where hides nan": (lambda x: ag.where(x > 0, x, x.detach() * nan), [1.0, 2.0], [1, 2], [1, 1]),
-    "masked_fill hides inf": (lambda x: (1 / x).masked_fill(x == 0, 0), [0.0, 2.0], [0, 0.5], [nan, -0.25]),
+    "masked_fill hides inf": (lambda x: (1 / x).masked_fill(x == 0, 0), [0.0, 2.0], [0, 0.5], [0, -0.25]),
     "mean of large numbers": (lambda x: x.mean(), [1e38, 1e38], 1e38, [0.5, 0.5]),
 }  # fmt: skip
 
@@ -151,3 +151,22 @@ def test_integer_division_and_remainder_follow_python(device):
     f, g = a.float() + 0.5, b.float()
     assert (f // g).tolist() == [3.0, -4.0, -4.0, 3.0] and (f % g).tolist() == [1.5, 1.5, -0.5, -0.5]
     assert (2 ** ag.tensor([0, 3], device=device)).tolist() == [1, 8] and (ag.tensor([-2, 3], device=device) ** 3).tolist() == [-8, 27]
+
+
+HIDDEN = {
+    "sqrt": (lambda x: x.sqrt(), [1.0, 1.0, 0.25]),
+    "log": (lambda x: x.log(), [1.0, 1.0, 0.25]),
+    "log1p": (lambda x: (x - 1).log1p(), [1.0, 1.0, 0.25]),
+    "reciprocal": (lambda x: 1 / x, [1.0, 1.0, -0.0625]),
+    "ratio": (lambda x: (x * 0 + 1) / x.relu(), [1.0, 1.0, -0.0625]),
+    "power": (lambda x: x**0.5, [1.0, 1.0, 0.25]),
+    "asin": (lambda x: (x / 8 + (x <= 0) * 9).asin(), [1.0, 1.0, 0.125 / 0.75**0.5]),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_where_does_not_take_sends_nothing_back(name, device):
+    function, want = HIDDEN[name]
+    x = ag.tensor([-4.0, 0.0, 4.0], device=device, requires_grad=True)
+    ag.where(x > 0, function(x), x).sum().backward()
+    np.testing.assert_allclose(array(x.grad), want, rtol=1e-5)

@@ -2,43 +2,34 @@
 // 6 H^2 operations a row and step; the weights (12 H^2 bytes) are read once a step for four rows, from cache.
 const GATES = 3u;
 const PHASES = 1u;
-const MOST = QUADS;
+const MOST = UNITS;
 
 fn h_slot(s: u32) -> u32 {
   return (s & 1u) * UNITS;
 }
 
-fn advance(s: u32, first: u32, quad: u32, phase: u32) {
-  let u = quad * 4u;
-  var ur = mat4x4<f32>();
-  var uz = mat4x4<f32>();
-  var q = spread(b[p.b / 4u + quad]);
-  for (var k = 0u; k < UNITS; k += 4u) {  // by four: software Vulkan counts the passes
-    for (var j = 0u; j < 4u; j++) {
-      let at = p.w / 4u + (k + j) * GATES * QUADS + quad;
-      let hk = h_at(s, first, k + j);
-      ur += outer(w[at], hk);
-      uz += outer(w[at + QUADS], hk);
-      q += outer(w[at + 2u * QUADS], hk);
-    }
+fn advance(s: u32, first: u32, u: u32, phase: u32) {
+  var ur = g_at(s, first, 0u, u);
+  var uz = g_at(s, first, 1u, u);
+  var q = vec4<f32>(b[p.b + u]);
+  for (var k = 0u; k < p.units; k++) {
+    let at = p.w + k * GATES * UNITS + u;
+    let hk = h_at(s, first, k);
+    ur += w[at] * hk;
+    uz += w[at + UNITS] * hk;
+    q += w[at + 2u * UNITS] * hk;
   }
-  ur += g_at(s, first, 0u, u);
-  uz += g_at(s, first, 1u, u);
-  let gn = g_at(s, first, 2u, u);
-  var state = h_quad(s, first, u);
-  for (var i = 0u; i < rows_here(first); i++) {
-    let row = first + i;
-    let live = is_live(s, row);
-    let r = sigmoid4(ur[i]);
-    let z = sigmoid4(uz[i]);
-    let n = tanh4(gn[i] + r * q[i]);
-    state[i] = select(state[i], n + z * (state[i] - n), live);
-    let zero = vec4<f32>();
-    write_y(s, row, u, state[i]);
-    write_saved(s, row, u, 0u, select(zero, r, live));
-    write_saved(s, row, u, 1u, select(vec4<f32>(1.0), z, live));  // 1 - z = 0 stops every gradient of a masked step
-    write_saved(s, row, u, 2u, select(zero, q[i], live));
-    write_saved(s, row, u, 3u, select(zero, n, live));
-  }
-  share(UNITS - h_slot(s), u, state);
+  let zero = vec4<f32>();
+  let live = live_rows(s, first);
+  let before = h_at(s, first, u);
+  let r = sigmoid4(ur);
+  let z = sigmoid4(uz);
+  let n = tanh4(g_at(s, first, 2u, u) + r * q);
+  let state = select(before, n + z * (before - n), live);
+  share(UNITS - h_slot(s) + u, state);
+  write_y(s, first, u, state);
+  write_saved(s, first, 0u, u, select(zero, r, live));
+  write_saved(s, first, 1u, u, select(vec4<f32>(1.0), z, live));  // 1 - z = 0 stops every gradient of a masked step
+  write_saved(s, first, 2u, u, select(zero, q, live));
+  write_saved(s, first, 3u, u, select(zero, n, live));
 }

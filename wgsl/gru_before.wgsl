@@ -2,72 +2,51 @@
 // Phase 0 makes r and z and shares r h; phase 1 makes n and the state. 6 H^2 operations a row and step.
 const GATES = 3u;
 const PHASES = 2u;
-const MOST = QUADS;
+const MOST = UNITS;
 
 fn h_slot(s: u32) -> u32 {
   return 0u;
 }
 
-// r h of unit k in four rows.
 fn reset_at(s: u32, first: u32, k: u32) -> vec4<f32> {
   if (PERSISTENT) { return x[UNITS + k]; }
-  var m = vec4<f32>();
-  for (var i = 0u; i < 4u; i++) {
-    let row = row_of(first, i);
-    m[i] = saved[saved_at(s, row, min(k, p.units - 1u))] * h_stored(s, row, k);
-  }
-  return m;
+  return read_saved(s, first, 0u, k) * h_stored(s, first, k);
 }
 
-fn open_gates(s: u32, first: u32, quad: u32) {
-  let u = quad * 4u;
+fn open_gates(s: u32, first: u32, u: u32) {
   var ur = g_at(s, first, 0u, u);
   var uz = g_at(s, first, 1u, u);
-  for (var k = 0u; k < UNITS; k += 4u) {
-    for (var j = 0u; j < 4u; j++) {
-      let at = p.w / 4u + (k + j) * GATES * QUADS + quad;
-      let hk = h_at(s, first, k + j);
-      ur += outer(w[at], hk);
-      uz += outer(w[at + QUADS], hk);
-    }
+  for (var k = 0u; k < p.units; k++) {
+    let at = p.w + k * GATES * UNITS + u;
+    let hk = h_at(s, first, k);
+    ur += w[at] * hk;
+    uz += w[at + UNITS] * hk;
   }
-  var reset = h_quad(s, first, u);
-  for (var i = 0u; i < rows_here(first); i++) {
-    let row = first + i;
-    let live = is_live(s, row);
-    let r = select(vec4<f32>(), sigmoid4(ur[i]), live);
-    reset[i] *= r;
-    write_saved(s, row, u, 0u, r);
-    write_saved(s, row, u, 1u, select(vec4<f32>(1.0), sigmoid4(uz[i]), live));
-  }
-  share(UNITS, u, reset);
+  let live = live_rows(s, first);
+  let r = select(vec4<f32>(), sigmoid4(ur), live);
+  share(UNITS + u, r * h_at(s, first, u));
+  write_saved(s, first, 0u, u, r);
+  write_saved(s, first, 1u, u, select(vec4<f32>(1.0), sigmoid4(uz), live));
 }
 
-fn new_state(s: u32, first: u32, quad: u32) {
-  let u = quad * 4u;
+fn new_state(s: u32, first: u32, u: u32) {
   var un = g_at(s, first, 2u, u);
-  for (var k = 0u; k < UNITS; k += 4u) {
-    for (var j = 0u; j < 4u; j++) {
-      un += outer(w[p.w / 4u + ((k + j) * GATES + 2u) * QUADS + quad], reset_at(s, first, k + j));
-    }
+  for (var k = 0u; k < p.units; k++) {
+    un += w[p.w + (k * GATES + 2u) * UNITS + u] * reset_at(s, first, k);
   }
-  var state = h_quad(s, first, u);
-  for (var i = 0u; i < rows_here(first); i++) {
-    let row = first + i;
-    let live = is_live(s, row);
-    let n = select(vec4<f32>(), tanh4(un[i]), live);
-    let z = read_saved(s, row, u, 1u);
-    state[i] = select(state[i], n + z * (state[i] - n), live);
-    write_y(s, row, u, state[i]);
-    write_saved(s, row, u, 2u, n);
-  }
-  share(0u, u, state);
+  let live = live_rows(s, first);
+  let before = h_at(s, first, u);
+  let n = select(vec4<f32>(), tanh4(un), live);
+  let state = select(before, n + read_saved(s, first, 1u, u) * (before - n), live);
+  share(u, state);
+  write_y(s, first, u, state);
+  write_saved(s, first, 2u, u, n);
 }
 
-fn advance(s: u32, first: u32, quad: u32, phase: u32) {
+fn advance(s: u32, first: u32, u: u32, phase: u32) {
   if (phase == 0u) {
-    open_gates(s, first, quad);
+    open_gates(s, first, u);
   } else {
-    new_state(s, first, quad);
+    new_state(s, first, u);
   }
 }

@@ -1,104 +1,89 @@
 // The gradient of lstm.wgsl (formula: autograd/ops/rnn_cells.py). d holds di', df', dg', do', and with a projection
-// the gradient of its result. Phase 0 shares that gradient, phase 1 makes the gates', phase 2 that of the state.
+// the gradient of its result, which a phase of its own shares. Then one phase makes the gates', one that of the state.
 @group(0) @binding(2) var<storage, read> saved: array<f32>;  // i, f, g, o, c', tanh(c')
 @group(0) @binding(3) var<storage, read> start: array<f32>;  // c0 [B, H]
 @group(0) @binding(5) var<storage, read> mask: array<u32>;   // [T, B]
 @group(0) @binding(8) var<storage, read_write> dc: array<f32>;  // [B, H]
 const GATES = 4u;
 const PHASES = select(2u, 3u, PROJECTED);
-const MOST = max(QUADS, WIDTH / 4u);
-const PARTS = 4u;
+const MOST = max(UNITS, WIDTH);
 
-fn is_live(s: u32, row: u32) -> bool {
-  return p.masked == 0u || mask[p.mask + place(s) * p.batch + row] != 0u;
+// The gradient of the step's result; dh keeps what a masked step hands on.
+fn of_result(s: u32, first: u32, u: u32) -> vec4<f32> {
+  let row = p.mask + place(s) * p.batch + rows_of(first);
+  var live = vec4<bool>(true);
+  if (p.masked != 0u) { live = vec4<u32>(mask[row.x], mask[row.y], mask[row.z], mask[row.w]) != vec4<u32>(); }
+  let come = arrived(s, first, u);
+  write_dh(first, u, select(come, vec4<f32>(), live));
+  return select(vec4<f32>(), come, live);
 }
 
-// The gradient of h' before a projection, for unit u of four rows; dh keeps what a masked step hands on.
-fn of_output(s: u32, first: u32, u: u32) -> vec4<f32> {
-  var v = vec4<f32>();
-  for (var i = 0u; i < 4u && first + i < p.batch; i++) {
-    let row = first + i;
-    let live = is_live(s, row);
-    let come = arrived(s, row, u);
-    v[i] = select(0.0, come, live);
-    dh[p.dh + row * p.width + u] = select(come, 0.0, live);
-    if (PROJECTED) { d[d_at(s, row, 4u, u)] = v[i]; }
-  }
-  return v;
-}
-
-// The gradient of o tanh(c') of a quad: that of the projection times its weights.
-fn of_projected(s: u32, first: u32, quad: u32) -> mat4x4<f32> {
-  var sum = mat4x4<f32>();
-  let begin = p.w / 4u + GATES * UNITS * (WIDTH / 4u) + quad;
-  for (var k = 0u; k < WIDTH; k += 4u) {
-    for (var j = 0u; j < 4u; j++) {
-      let a = w[begin + (k + j) * QUADS];
-      var v = vec4<f32>();
-      if (PERSISTENT) {
-        v = x[4u * UNITS + k + j];
-      } else {
-        for (var i = 0u; i < 4u; i++) { v[i] = d[d_at(s, row_of(first, i), 4u, min(k + j, p.width - 1u))]; }
-      }
-      sum += mat4x4<f32>(a * v.x, a * v.y, a * v.z, a * v.w);
+// The gradient of o tanh(c'): that of the projection times its weights.
+fn of_projected(s: u32, first: u32, u: u32) -> vec4<f32> {
+  var sum = vec4<f32>();
+  let begin = p.w + GATES * UNITS * WIDTH + u;
+  for (var k = 0u; k < p.width; k++) {
+    var v = vec4<f32>();
+    if (PERSISTENT) {
+      v = x[4u * UNITS + k];
+    } else {
+      v = read_d(s, first, 4u, k);
     }
+    sum += w[begin + k * UNITS] * v;
   }
   return sum;
 }
 
-fn of_gates(s: u32, first: u32, u: u32, dm: vec4<f32>) {
-  var di = vec4<f32>();
-  var df = vec4<f32>();
-  var dg = vec4<f32>();
-  var dout = vec4<f32>();
-  for (var i = 0u; i < 4u && first + i < p.batch; i++) {
-    let row = first + i;
-    let at = p.saved + unit_at(s, row, u);
-    let gi = saved[at];
-    let gf = saved[at + part()];
-    let gg = saved[at + 2u * part()];
-    let go = saved[at + 3u * part()];
-    let squashed = saved[at + 5u * part()];
-    var before = start[p.start + row * p.units + u];
-    if (s > 0u) { before = saved[p.saved + unit_at(s - 1u, row, u) + 4u * part()]; }
-    let come = dc[p.dc + row * p.units + u] + dm[i] * go * (1.0 - squashed * squashed);
-    di[i] = come * gg * gi * (1.0 - gi);
-    df[i] = come * before * gf * (1.0 - gf);
-    dg[i] = come * gi * (1.0 - gg * gg);
-    dout[i] = dm[i] * squashed * go * (1.0 - go);
-    dc[p.dc + row * p.units + u] = come * gf;
-    d[d_at(s, row, 0u, u)] = di[i];
-    d[d_at(s, row, 1u, u)] = df[i];
-    d[d_at(s, row, 2u, u)] = dg[i];
-    d[d_at(s, row, 3u, u)] = dout[i];
-  }
-  share(0u, u, di);
-  share(1u, u, df);
-  share(2u, u, dg);
-  share(3u, u, dout);
+fn c_before(s: u32, first: u32, u: u32) -> vec4<f32> {
+  if (s == 0u) { return read_start(first, u); }
+  return read_saved(s - 1u, first, 4u, u);
 }
 
-fn retreat(s: u32, first: u32, quad: u32, phase: u32) {
-  let u = quad * 4u;
+fn of_gates(s: u32, first: u32, u: u32, dm: vec4<f32>) {
+  let gi = read_saved(s, first, 0u, u);
+  let gf = read_saved(s, first, 1u, u);
+  let gg = read_saved(s, first, 2u, u);
+  let go = read_saved(s, first, 3u, u);
+  let squashed = read_saved(s, first, 5u, u);
+  let at = p.dc + rows_of(first) * UNITS + u;
+  let come = vec4<f32>(dc[at.x], dc[at.y], dc[at.z], dc[at.w]) + dm * go * (1.0 - squashed * squashed);
+  let di = come * gg * gi * (1.0 - gi);
+  let df = come * c_before(s, first, u) * gf * (1.0 - gf);
+  let dg = come * gi * (1.0 - gg * gg);
+  let dout = dm * squashed * go * (1.0 - go);
+  let left = come * gf;
+  for (var i = 0u; i < min(4u, p.batch - first); i++) { dc[at[i]] = left[i]; }
+  share(u, di);
+  share(UNITS + u, df);
+  share(2u * UNITS + u, dg);
+  share(3u * UNITS + u, dout);
+  write_d(s, first, 0u, u, di);
+  write_d(s, first, 1u, u, df);
+  write_d(s, first, 2u, u, dg);
+  write_d(s, first, 3u, u, dout);
+}
+
+fn retreat(s: u32, first: u32, u: u32, phase: u32) {
   let kind = phase + select(1u, 0u, PROJECTED);
   if (kind == 0u) {
-    for (var k = u; k < min(u + 4u, p.width); k++) {
-      let v = of_output(s, first, k);
-      if (PERSISTENT) { x[select(0u, 4u * UNITS, PROJECTED) + k] = v; }
+    if (u < WIDTH) {
+      let v = of_result(s, first, u);
+      share(4u * UNITS + u, v);
+      write_d(s, first, 4u, u, v);
     }
   } else if (kind == 1u) {
-    var dm = mat4x4<f32>();
-    if (PROJECTED && quad < QUADS) { dm = of_projected(s, first, quad); }
-    for (var j = 0u; j < 4u && u + j < p.units; j++) {
-      var rows = vec4<f32>(dm[0][j], dm[1][j], dm[2][j], dm[3][j]);
-      if (!PROJECTED) { rows = of_output(s, first, u + j); }
-      of_gates(s, first, u + j, rows);
+    if (u < UNITS) {
+      var dm = vec4<f32>();
+      if (PROJECTED) {
+        dm = of_projected(s, first, u);
+      } else {
+        dm = of_result(s, first, u);
+      }
+      of_gates(s, first, u, dm);
     }
   } else if (u < WIDTH) {
-    var sum = product(s, first, 0u, 0u, 0u, quad);
-    sum += product(s, first, 1u, 1u, 1u, quad);
-    sum += product(s, first, 2u, 2u, 2u, quad);
-    sum += product(s, first, 3u, 3u, 3u, quad);
-    add_to_dh(first, quad, sum);
+    var sum = vec4<f32>();
+    for (var gate = 0u; gate < GATES; gate++) { sum += product(s, first, gate, gate, gate, u); }
+    write_dh(first, u, read_dh(first, u) + sum);
   }
 }

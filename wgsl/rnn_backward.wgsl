@@ -4,25 +4,23 @@
 @group(0) @binding(5) var<storage, read> unused: array<f32>;
 const GATES = 1u;
 const PHASES = 2u;
-const MOST = QUADS;
-const PARTS = 1u;
+const MOST = UNITS;
 
-fn retreat(s: u32, first: u32, quad: u32, phase: u32) {
+fn retreat(s: u32, first: u32, u: u32, phase: u32) {
   if (phase == 1u) {
-    add_to_dh(first, quad, product(s, first, 0u, 0u, 0u, quad));
+    write_dh(first, u, read_dh(first, u) + product(s, first, 0u, 0u, 0u, u));
     return;
   }
-  for (var u = quad * 4u; u < min(quad * 4u + 4u, p.units); u++) {
-    var slope = vec4<f32>();
-    for (var i = 0u; i < 4u && first + i < p.batch; i++) {
-      let row = first + i;
-      let live = p.masked == 0u || mask[p.mask + place(s) * p.batch + row] != 0u;
-      let v = y[p.y + unit_at(s, row, u)];
-      let come = arrived(s, row, u);
-      slope[i] = select(0.0, come * select(1.0 - v * v, select(0.0, 1.0, v > 0.0), p.relu != 0u), live);
-      dh[p.dh + row * p.width + u] = select(come, 0.0, live);
-      d[d_at(s, row, 0u, u)] = slope[i];
-    }
-    share(0u, u, slope);
-  }
+  let at = (place(s) * p.batch + rows_of(first)) * UNITS + u + p.y;
+  let v = vec4<f32>(y[at.x], y[at.y], y[at.z], y[at.w]);
+  let row = p.mask + place(s) * p.batch + rows_of(first);
+  var live = vec4<bool>(true);
+  if (p.masked != 0u) { live = vec4<u32>(mask[row.x], mask[row.y], mask[row.z], mask[row.w]) != vec4<u32>(); }
+  let zero = vec4<f32>();
+  let come = arrived(s, first, u);
+  let slope = select(1.0 - v * v, select(zero, vec4<f32>(1.0), v > zero), p.relu != 0u);
+  let found = select(zero, come * slope, live);
+  share(u, found);
+  write_dh(first, u, select(come, zero, live));
+  write_d(s, first, 0u, u, found);
 }

@@ -70,7 +70,7 @@ class AttentionBackward(Op):
     """
 
     numpy = staticmethod(attention_numpy.backward)
-    wgpu = kernels.Backward("attention_queries")
+    wgpu = kernels.Backward("attention_backward")
     outputs = 3
     differentiable = False
 

@@ -12,6 +12,7 @@ from ..op import Op, binary, public, register
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu.launch import Binary
+from .unary import used
 
 
 @register
@@ -72,7 +73,10 @@ class Div(Op):
     def backward(ctx: Node, dy: Tensor) -> tuple:
         a, b = ctx.saved_inputs()
         da = dy / b
-        return da, None if not ctx.needs(1) else -da * (a / b)
+        if not isinstance(b, Tensor):
+            return da, None
+        da = used(dy, da)
+        return da, used(dy, -da * (a / b)) if ctx.needs(1) else None
 
 
 @register
@@ -105,8 +109,8 @@ def _pow_base_gradient(dy: Tensor, a: Any, b: Any) -> Tensor:
     if not isinstance(b, Tensor):
         if b == 0:
             return dy.zeros_like()
-        return dy * (a * 2) if b == 2 else dy * (a ** (b - 1) * b)
-    return dy * (b * a ** (b - 1)).masked_fill(b == 0, 0)
+        return dy * (a * 2) if b == 2 else used(dy, dy * (a ** (b - 1) * b))
+    return used(dy, dy * (b * a ** (b - 1)).masked_fill(b == 0, 0))
 
 
 class _Extreme(Op):

@@ -10,6 +10,7 @@ from ..op import Op, public, register, unary
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu.launch import Unary
+from .unary import used
 
 
 @register
@@ -57,7 +58,7 @@ class Asin(Op):
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         (x,) = ctx.saved_inputs()
-        return dy * (1 - x * x).rsqrt()
+        return used(dy, dy * (1 - x * x).rsqrt())
 
 
 @register
@@ -73,7 +74,7 @@ class Acos(Op):
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         (x,) = ctx.saved_inputs()
-        return -dy * (1 - x * x).rsqrt()
+        return used(dy, -dy * (1 - x * x).rsqrt())
 
 
 def tan(x: Tensor) -> Tensor:

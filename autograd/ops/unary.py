@@ -13,6 +13,16 @@ from ..tensor import Tensor
 from ..webgpu.launch import Unary
 
 
+def used(dy: Tensor, dx: Tensor) -> Tensor:
+    """dx = dy * slope, with 0 where dy is 0 although the slope there is infinite or NaN.
+
+    So a value that `where` did not take sends nothing back: ag.where(x > 0, x.sqrt(), x) has a gradient everywhere.
+    """
+    if dx.data.__class__ is np.ndarray and not np.isnan(dx.data).any():  # on the GPU asking would cost more than doing
+        return dx
+    return dx.masked_fill((dy == 0) & (dx != dx), 0)
+
+
 @register
 class Neg(Op):
     """y = -x
@@ -102,7 +112,7 @@ class Log(Op):
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         (x,) = ctx.saved_inputs()
-        return dy / x
+        return used(dy, dy / x)
 
 
 @register
@@ -118,7 +128,7 @@ class Log1p(Op):
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         (x,) = ctx.saved_inputs()
-        return dy / (x + 1)
+        return used(dy, dy / (x + 1))
 
 
 @register
@@ -134,7 +144,7 @@ class Sqrt(Op):
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         (y,) = ctx.saved_outputs()
-        return dy / (y * 2)
+        return used(dy, dy / (y * 2))
 
 
 @register

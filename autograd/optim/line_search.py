@@ -53,7 +53,7 @@ def _zoom(go: Callable, start: Trial, ends: list[Trial], size: float, tried: int
     stuck = False
     while tried <= most and abs(high.t - low.t) * size >= _SHORTEST:
         left, right = sorted((low.t, high.t))
-        t = interpolate(*ends, (left, right))
+        t = interpolate(ends[0], ends[1], (left, right))
         margin = 0.1 * (right - left)
         near = min(right - t, t - left) < margin
         if near and (stuck or not left < t < right):

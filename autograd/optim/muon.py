@@ -25,7 +25,7 @@ class Muon(Optimizer):
     def __init__(self, params: Any, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
                  ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5,
                  adjust_lr_fn: str | None = None):  # fmt: skip
-        options = {"lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov}
+        options: dict = {"lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov}
         options |= {"ns_coefficients": tuple(ns_coefficients), "eps": eps, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn}
         super().__init__(params, options)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, grad_mode
 from ..aliasing import write
-from ..grad_mode import enable_grad, no_grad, state
+from ..grad_mode import enable_grad, no_grad
 from ..tensor import Tensor, rewrap
 
 _SMALL = 1 << 12  # elements up to which parameters are joined: below, NumPy's calls cost more than the arithmetic
@@ -212,16 +212,16 @@ def host_update(function: Callable, p: Tensor, g: Tensor, *slots: Tensor) -> Non
         scratch = np.empty(min(_BLOCK, flat[0].size), wide)
         for start in range(0, flat[0].size, _BLOCK):
             block = [a[start : start + _BLOCK] for a in flat]
-            state.run(function, *block, scratch[: block[0].size])
+            grad_mode.state.run(function, *block, scratch[: block[0].size])
     else:
-        state.run(function, *arrays, np.empty(p.shape, wide))
+        grad_mode.state.run(function, *arrays, np.empty(p.shape, wide))
     if arrays[0] is not p.data:
         p.data[...] = dtypes.converted(arrays[0], p.data.dtype, copy=False)
     p.version[0] += 1
 
 
 def host_updates(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
-    """host_update(function, *row) for rows (p, g, *state): small parameters joined, so that a hundred cost little more than one."""
+    """host_update(function, *row) for rows (p, g, *state): small parameters joined, so that a hundred cost as one."""
     loose: dict[np.dtype, list[tuple[Tensor, ...]]] = {}
     for row in rows:
         kind = row[0].data.dtype
@@ -246,7 +246,7 @@ def host_updates(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
 def _update_joined(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
     """function on the rows' arrays, each column as one vector; then the parts of all but the gradients go back."""
     columns = [np.concatenate([t.data.reshape(-1) for t in column]) for column in zip(*rows, strict=True)]
-    state.run(function, *columns, np.empty_like(columns[0]))
+    grad_mode.state.run(function, *columns, np.empty_like(columns[0]))
     for j, column in enumerate(columns):
         if j == 1:
             continue

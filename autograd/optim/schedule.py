@@ -12,7 +12,6 @@ from typing import Any
 
 from .optimizer import Optimizer
 
-
 _NOT_STATE = ("optimizer", "lr_lambdas", "scale_fn", "schedulers")
 _PYTORCH_ONLY = ("_step_count", "_get_lr_called_within_step", "_is_initial", "verbose")
 

@@ -106,7 +106,7 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"[OneCycleLR] anneal_strategy is cos or linear; got {anneal_strategy!r}")
         self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
         rise = float(pct_start * total_steps) - 1
-        self.phases = [[rise, "initial_lr", "max_lr", "max_momentum", "base_momentum"]]
+        self.phases: list[list] = [[rise, "initial_lr", "max_lr", "max_momentum", "base_momentum"]]
         if three_phase:
             self.phases.append([2 * rise, "max_lr", "initial_lr", "base_momentum", "max_momentum"])
             self.phases.append([total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"])
@@ -124,16 +124,15 @@ class OneCycleLR(LRScheduler):
 
     def rate(self, group: dict, base: float) -> float:
         """The rate at self.last_epoch; sets the momentum."""
-        now, begin = self.last_epoch, 0.0
+        now = self.last_epoch
         if now > self.total_steps:
             raise ValueError(f"[OneCycleLR] step {now} of {self.total_steps}: the cycle is over")
-        for end, first, last, *momenta in self.phases:
-            if now <= end or end == self.phases[-1][0]:
-                break
-            begin = end
+        i = next(i for i, phase in enumerate(self.phases) if now <= phase[0] or i + 1 == len(self.phases))
+        end, first, last, heavy, light = self.phases[i]
+        begin = self.phases[i - 1][0] if i else 0.0
         part = (now - begin) / (end - begin)
         if self.momentum_key:
-            _set_momentum(group, self.momentum_key, self._between(group[momenta[0]], group[momenta[1]], part))
+            _set_momentum(group, self.momentum_key, self._between(group[heavy], group[light], part))
         return self._between(group[first], group[last], part)
 
     def _between(self, start: float, end: float, part: float) -> float:

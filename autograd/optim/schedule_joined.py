@@ -143,7 +143,8 @@ class ReduceLROnPlateau(LRScheduler):
         if factor >= 1:
             raise ValueError(f"[ReduceLROnPlateau] factor must be below 1; got {factor}")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"[ReduceLROnPlateau] mode is min or max, threshold_mode rel or abs; got {mode!r}, {threshold_mode!r}")
+            given = f"{mode!r}, {threshold_mode!r}"
+            raise ValueError(f"[ReduceLROnPlateau] mode is min or max, threshold_mode rel or abs; got {given}")
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
         self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
         self.min_lrs, self.last_epoch = _each(min_lr, optimizer, "ReduceLROnPlateau"), 0

@@ -33,7 +33,8 @@ DEFAULT_LIMITS = {
     "max-compute-workgroup-size-z": 64,
     "max-compute-workgroups-per-dimension": 65535,
 }
-RAISED_LIMITS = ("max-buffer-size", "max-storage-buffer-binding-size")
+# These are raised to what the adapter offers, unless AUTOGRAD_WGPU_LIMITS=default asks for WebGPU's own.
+RAISED_LIMITS = {"max-buffer-size": 1 << 28, "max-storage-buffer-binding-size": 1 << 27}
 NO_ADAPTER = (
     "[wgpu] no Vulkan adapter found{}. Install a driver (Debian and Ubuntu: "
     "apt-get install mesa-vulkan-drivers runs on any CPU), or use device='cpu'."
@@ -95,8 +96,11 @@ def open_gpu(index):
 
 def required_limits(offered):
     """WebGPU's defaults, never more than offered; buffer sizes as large as offered."""
+    wanted = os.environ.get("AUTOGRAD_WGPU_LIMITS", "")
+    if wanted not in ("", "default"):
+        raise ValueError(f'[wgpu] AUTOGRAD_WGPU_LIMITS is "default" or not set; got {wanted!r}')
     limits = {key: min(value, offered[key]) for key, value in DEFAULT_LIMITS.items()}
-    limits.update({key: offered[key] for key in RAISED_LIMITS})
+    limits.update({key: min(value, offered[key]) if wanted else offered[key] for key, value in RAISED_LIMITS.items()})
     return limits
 
 

@@ -100,7 +100,7 @@ class Forward(Attention):
 
 
 class Backward(Attention):
-    """`Backward("attention_queries")(dy, q, k, v, mask, y, lse, …)`: (dq, dk, dv)."""
+    """`Backward("attention_backward")(dy, q, k, v, mask, y, lse, …)`: (dq, dk, dv)."""
 
     def __call__(self, dy: Array, q: Array, k: Array, v: Array, mask: Array | None, y: Array, lse: Array, **attrs) -> tuple:
         gpu, batch, last = q.gpu, q.shape[:-2], q.ndim - 1
@@ -112,6 +112,6 @@ class Backward(Attention):
         dq = gpu.empty((*q.shape[:-1], wide), FLOAT32)
         dkv = gpu.empty((*k.shape[:-1], wide + deep), FLOAT32)
         run(self.name, element_count(q.shape[:-1]), [*arrays, stats, dq])
-        run("attention_keys", element_count(k.shape[:-1]), [*arrays, stats, dkv])
+        run("attention_backward_keys", element_count(k.shape[:-1]), [*arrays, stats, dkv])
         parts = (dq, 0, q), (dkv, 0, k), (dkv, wide, v)
         return tuple(gpu.rounded(narrow(g, last, start, x.shape[-1]), x.dtype) for g, start, x in parts)

@@ -14,25 +14,22 @@ from .buffers import Array
 from .elementwise import Binary
 from .layout import LONGEST_LOOP, contiguous_strides
 from .matmul import Matmul
-from .movement import Cat, copy, fill, full, narrow
+from .movement import Cat, copy, fill, narrow
 from .reduce import Fold
 
 ROWS = 4
 MEMORY = 16384 // 16  # what WebGPU grants a workgroup, in vec4
 GATES = {"gru": 3, "gru_before": 3, "lstm": 4, "rnn": 1}
 SAVED = {"gru": 4, "gru_before": 3, "lstm": 6, "rnn": 0}
+LARGEST = 256  # invocations of a workgroup
+_BACK = ("recurrent_backward", "recurrent_read", "recurrent_state")
+LIBS = {"gru": _BACK, "gru_before": _BACK, "lstm": _BACK[:2], "rnn": _BACK[:1]}
 FLOAT32 = np.dtype(np.float32)
 _cat, _matmul, _sum, _add, _mul = Cat(), Matmul(), Fold("sum"), Binary("add"), Binary("mul")
 
 
-def _up(n: int) -> int:
-    """n rounded up to a multiple of four."""
-    return -(-n // 4) * 4
-
-
 def _dense(x: Array) -> Array:
-    """x in order, on a start that vec4 loads allow."""
-    return x if x.is_contiguous() and x.offset % 4 == 0 else copy(x)
+    return x if x.is_contiguous() else copy(x)
 
 
 def _floats(x: Array | None) -> Array | None:
@@ -42,18 +39,6 @@ def _floats(x: Array | None) -> Array | None:
 def _shaped(x: Array, *shape: int) -> Array:
     """A contiguous x in another shape."""
     return x.view(shape, contiguous_strides(shape), x.offset)
-
-
-def _filled(x: Array, *shape: int) -> Array:
-    """x in the first corner of zeros of a larger shape; x itself when there is nothing to fill."""
-    if x.shape == shape:
-        return _dense(x)
-    y = fill(shape, 0, x.dtype, x.gpu)
-    inner = y
-    for axis, n in enumerate(x.shape):
-        inner = narrow(inner, axis, 0, n)
-    x.gpu.copy_into(inner, x)
-    return y
 
 
 def _cube(w: Array, units: int) -> Array:
@@ -66,37 +51,38 @@ def _turned(w: Array, *order: int) -> Array:
     return w.view(tuple(w.shape[i] for i in order), tuple(w.strides[i] for i in order), w.offset)
 
 
+def _joined(*arrays: Array) -> Array:
+    """Contiguous arrays end to end."""
+    return _cat(*[_shaped(a, a.size) for a in arrays], axis=0)
+
+
 class _Sizes:
     """The sizes of a call, and how its kernel is declared and dispatched."""
 
     def __init__(self, cell: str, y: tuple, units: int, projected: bool, back: bool):
         self.steps, self.batch, self.width = y
         self.cell, self.units, self.projected, self.back = cell, units, projected, back
-        self.UNITS, self.WIDTH = _up(units), _up(self.width)
-        shared = {"gru": 3, "gru_before": 3, "lstm": 4, "rnn": 1}[cell] * self.UNITS if back else 2 * self.UNITS
+        self.exchange = (GATES[cell] if back else 2) * units  # what all invocations of a step see of each other
         if projected:
-            shared = 4 * self.UNITS + self.WIDTH if back else self.UNITS + self.WIDTH
-        self.exchange = shared
-        self.persistent = shared <= MEMORY
-        self.phases = {"gru": 2, "gru_before": 3, "lstm": 2, "rnn": 2}[cell] if back else {"gru_before": 2}.get(cell, 1)
+            self.exchange = 4 * units + self.width if back else units + self.width
+        self.persistent = self.exchange <= MEMORY
+        self.phases = {"gru_before": 3}.get(cell, 2) if back else {"gru_before": 2}.get(cell, 1)
         self.phases += projected
 
     def run(self, name: str, gpu: Any, arrays: tuple, words: list) -> None:
         """As many dispatches as the state and software Vulkan's limit on loops ask for; one, on a GPU with room."""
-        quads = max(self.UNITS, self.WIDTH) // 4
-        size = min(64, -(-quads // 16) * 16)
-        declared = {"SIZE": size, "UNITS": self.UNITS, "QUADS": self.UNITS // 4, "WIDTH": self.WIDTH}
+        most = max(self.units, self.width)
+        size = min(LARGEST, -(-most // 32) * 32)
+        declared: dict = {"SIZE": size, "UNITS": self.units, "WIDTH": self.width, "D_WIDTH": self.d_width}
         declared["EXCHANGE"] = self.exchange if self.persistent else 1
-        declared["D_WIDTH"] = self.d_width
-        text = "".join(f"const {name} = {value}u;\n" for name, value in declared.items())
-        for name_, value in (("PERSISTENT", self.persistent), ("PROJECTED", self.projected)):
-            text += f"const {name_} = {str(value).lower()};\n"
-        libs = ("recurrent_backward",) if self.back else ("recurrent", "recurrent_forward")
-        kernel = gpu.kernel(name, libs, text)
-        groups = -(-self.batch // ROWS)
-        for begin, end, phase in self._pieces(gpu, -(-quads // size)):
+        text = "".join(f"const {key} = {value}u;\n" for key, value in declared.items())
+        for key, value in (("PERSISTENT", self.persistent), ("PROJECTED", self.projected)):
+            text += f"const {key} = {str(value).lower()};\n"
+        kernel = gpu.kernel(name, LIBS[self.cell] if self.back else ("recurrent", "recurrent_forward"), text)
+        groups, columns = -(-self.batch // ROWS), -(-most // size)
+        for begin, end, phase in self._pieces(gpu, columns):
             head = [self.steps, self.batch, self.units, self.width, begin, end, phase]
-            gpu.run(kernel, arrays, [*head, *words], groups if self.persistent else (groups, -(-quads // size)))
+            gpu.run(kernel, arrays, [*head, *words], groups if self.persistent else (groups, columns))
 
     @property
     def d_width(self) -> int:
@@ -108,7 +94,7 @@ class _Sizes:
         if not self.persistent:
             every = [(s, s + 1, phase) for s in range(self.steps) for phase in range(self.phases)]
             return sorted(every, key=lambda e: (-e[0], e[2])) if self.back else every
-        passes = own * (self.phases * (self.UNITS + self.WIDTH) + 256)  # of all loops, a step
+        passes = own * (GATES[self.cell] * (self.units + self.width) + 64)  # of all loops, a step
         piece = max(3 * LONGEST_LOOP // passes, 1) if gpu.info["type"] == "CPU" else self.steps
         whole = [(s, min(s + piece, self.steps), 0) for s in range(0, self.steps, piece)]
         return whole[::-1] if self.back else whole
@@ -143,7 +129,7 @@ class Forward:
             h0, c0 = _dense(h0), None if c0 is None else _dense(c0)  # type: ignore[arg-type]
             given = (g, h0, c0, weights, bias, live)
             arrays = (*(weights if a is None else a for a in given), y, saved)
-            flags = [int(reverse), int(mask is not None), int(save), int(relu), ROWS]
+            flags = [int(reverse), int(mask is not None), int(save), int(relu)]
             sizes.run(self.name, gpu, arrays, [*flags, *(_offset(a) for a in given), 0, 0])
         return self._results(y, saved, h0, c0, reverse, save, dtype)  # type: ignore[arg-type]
 
@@ -162,25 +148,22 @@ class Forward:
         inner = None
         if b_hh is not None:
             if self.cell == "gru":
-                inner = _filled(narrow(b_hh, 0, 2 * units, units), _up(units))
+                inner = _dense(narrow(b_hh, 0, 2 * units, units))
                 outer = fill((3 * units,), 0, FLOAT32, x.gpu)
                 x.gpu.copy_into(narrow(outer, 0, 0, 2 * units), narrow(b_hh, 0, 0, 2 * units))
                 b_hh = outer
             b_ih = b_hh if b_ih is None else _add(b_ih, b_hh)
         elif self.cell == "gru":
-            inner = full((_up(units),), 0, FLOAT32, x.gpu)
+            inner = fill((units,), 0, FLOAT32, x.gpu)
         if w_ih is not None:
             return _dense(_matmul(x, _turned(w_ih, 1, 0), b_ih)), inner
         g = _cat(*[x] * GATES[self.cell], axis=2)
         return (g if b_ih is None else _add(g, b_ih)), inner
 
     def _weights(self, w_hh: Any, w_hr: Any, sizes: _Sizes) -> Array:
-        """[WIDTH, G, UNITS]: neighbouring invocations own neighbouring units. A projection's [UNITS, WIDTH] behind."""
-        w = _filled(_turned(_cube(w_hh, sizes.units), 2, 0, 1), sizes.WIDTH, GATES[self.cell], sizes.UNITS)
-        if w_hr is None:
-            return w
-        r = _filled(_turned(w_hr, 1, 0), sizes.UNITS, sizes.WIDTH)
-        return _cat(_shaped(w, w.size), _shaped(r, r.size), axis=0)
+        """[P, G, H]: neighbouring invocations own neighbouring units. A projection's [H, P] behind."""
+        w = _dense(_turned(_cube(w_hh, sizes.units), 2, 0, 1))
+        return w if w_hr is None else _joined(w, _dense(_turned(w_hr, 1, 0)))
 
 
 def len_of(x: Any) -> int:
@@ -218,10 +201,7 @@ class Backward:
     def _walk(self, gpu: Any, sizes: _Sizes, dy: Any, y: Any, saved: Any, h0: Any, c0: Any, w_hh: Any, w_hr: Any,
               mask: Any, outputs: tuple, reverse: bool, relu: bool) -> None:  # fmt: skip
         """The kernel over all steps."""
-        w = _filled(_cube(w_hh, sizes.units), GATES[self.cell], sizes.UNITS, sizes.WIDTH)
-        if w_hr is not None:
-            r = _filled(w_hr, sizes.WIDTH, sizes.UNITS)
-            w = _cat(_shaped(w, w.size), _shaped(r, r.size), axis=0)
+        w = _dense(w_hh) if w_hr is None else _joined(_dense(w_hh), _dense(w_hr))
         dy, y, saved, live = None if dy is None else _dense(dy), _dense(y), None if saved is None else _dense(saved), _mask(mask, gpu)
         d, dh, dc = outputs
         start = _dense(c0 if self.cell == "lstm" else h0)

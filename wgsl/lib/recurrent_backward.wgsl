@@ -1,12 +1,13 @@
-// The gradient of a recurrent layer, last step first, for four batch rows a workgroup. An invocation owns quads of
-// units; `dh` (and `dc`) hold the gradient that has arrived at the state, in memory, each number touched by one
-// invocation. Phases as the cell's file says (`retreat`): products read what all units of four rows shared.
+// The gradient of a recurrent layer, last step first, for four batch rows a workgroup: every vec4 here holds four rows.
+// An invocation owns units. `dh` (and `dc`) hold the gradient that has arrived at the state, in memory, each number
+// touched by one invocation. The cell's file says in which phases a unit goes back one step (`retreat`): products
+// read what all units shared.
 // PERSISTENT: one dispatch runs the steps end - 1 … begin. Else a dispatch runs one phase of one step.
 struct Params {
   steps: u32,
   batch: u32,
-  units: u32,    // H; UNITS is H rounded up to a multiple of four, QUADS a quarter of that
-  width: u32,    // of h: H, or P with a projection; WIDTH is that rounded up
+  units: u32,    // UNITS and WIDTH, as numbers that compilers do not know: short loops over
+  width: u32,    // constants are unrolled, and software Vulkan takes seconds to compile that
   begin: u32,
   end: u32,
   phase: u32,
@@ -25,10 +26,10 @@ struct Params {
   dc: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;       // [T, B, width]
-@group(0) @binding(4) var<storage, read> w: array<vec4<f32>>;  // [GATES, UNITS, WIDTH], and [WIDTH, UNITS] of a projection
-@group(0) @binding(6) var<storage, read_write> d: array<f32>;  // [T, B, PARTS * H (+ P)]
-@group(0) @binding(7) var<storage, read_write> dh: array<f32>; // [B, width]
+@group(0) @binding(1) var<storage, read> dy: array<f32>;        // [T, B, WIDTH]
+@group(0) @binding(4) var<storage, read> w: array<f32>;         // [GATES, UNITS, WIDTH], and [WIDTH, UNITS] of a projection
+@group(0) @binding(6) var<storage, read_write> d: array<f32>;   // [T, B, PARTS * UNITS (+ WIDTH)]
+@group(0) @binding(7) var<storage, read_write> dh: array<f32>;  // [B, WIDTH]
 
 var<workgroup> x: array<vec4<f32>, EXCHANGE>;
 
@@ -36,63 +37,59 @@ fn place(s: u32) -> u32 {
   return select(s, p.steps - 1u - s, p.reverse != 0u);
 }
 
-fn row_of(first: u32, i: u32) -> u32 {
-  return min(first + i, p.batch - 1u);
+fn rows_of(first: u32) -> vec4<u32> {
+  return min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.batch - 1u));
 }
 
-// Where unit u of a row lies in [T, B, H].
-fn unit_at(s: u32, row: u32, u: u32) -> u32 {
-  return (place(s) * p.batch + row) * p.units + u;
+fn d_at(s: u32, first: u32, number: u32, u: u32) -> vec4<u32> {
+  return p.d + (place(s) * p.batch + rows_of(first)) * D_WIDTH + number * UNITS + u;
 }
 
-fn part() -> u32 {
-  return p.steps * p.batch * p.units;
+fn write_d(s: u32, first: u32, number: u32, u: u32, rows: vec4<f32>) {
+  let at = d_at(s, first, number, u);
+  for (var i = 0u; i < min(4u, p.batch - first); i++) { d[at[i]] = rows[i]; }
 }
 
-fn d_at(s: u32, row: u32, number: u32, u: u32) -> u32 {
-  return p.d + (place(s) * p.batch + row) * D_WIDTH + number * p.units + u;
+fn read_d(s: u32, first: u32, number: u32, u: u32) -> vec4<f32> {
+  let at = d_at(s, first, number, u);
+  return vec4<f32>(d[at.x], d[at.y], d[at.z], d[at.w]);
+}
+
+fn read_dh(first: u32, u: u32) -> vec4<f32> {
+  let at = p.dh + rows_of(first) * WIDTH + u;
+  return vec4<f32>(dh[at.x], dh[at.y], dh[at.z], dh[at.w]);
+}
+
+fn write_dh(first: u32, u: u32, rows: vec4<f32>) {
+  let at = p.dh + rows_of(first) * WIDTH + u;
+  for (var i = 0u; i < min(4u, p.batch - first); i++) { dh[at[i]] = rows[i]; }
 }
 
 // What has arrived at unit u of h' at step s, its own dy included.
-fn arrived(s: u32, row: u32, u: u32) -> f32 {
-  let own = dh[p.dh + row * p.width + u];
+fn arrived(s: u32, first: u32, u: u32) -> vec4<f32> {
+  let own = read_dh(first, u);
   if (p.given == 0u) { return own; }
-  return own + dy[p.dy + (place(s) * p.batch + row) * p.width + u];
+  let at = p.dy + (place(s) * p.batch + rows_of(first)) * WIDTH + u;
+  return own + vec4<f32>(dy[at.x], dy[at.y], dy[at.z], dy[at.w]);
 }
 
-// Gradient `number` of unit k in four rows, as retreat() shared it in slot `slot`.
-fn shared_at(s: u32, first: u32, slot: u32, number: u32, k: u32) -> vec4<f32> {
-  if (PERSISTENT) { return x[slot * UNITS + k]; }
-  var v = vec4<f32>();
-  for (var i = 0u; i < 4u; i++) { v[i] = d[d_at(s, row_of(first, i), number, min(k, p.units - 1u))]; }
-  return v;
+fn share(at: u32, rows: vec4<f32>) {
+  if (PERSISTENT) { x[at] = rows; }
 }
 
-fn share(slot: u32, u: u32, rows: vec4<f32>) {
-  if (PERSISTENT) { x[slot * UNITS + u] = rows; }
-}
-
-// Sum over the units k of a gate: shared gradient times weight.
-fn product(s: u32, first: u32, slot: u32, number: u32, gate: u32, quad: u32) -> mat4x4<f32> {
-  var sum = mat4x4<f32>();
-  for (var k = 0u; k < UNITS; k += 4u) {  // by four: software Vulkan counts the passes
-    for (var j = 0u; j < 4u; j++) {
-      let a = w[p.w / 4u + (gate * UNITS + k + j) * (WIDTH / 4u) + quad];
-      let v = shared_at(s, first, slot, number, k + j);
-      sum += mat4x4<f32>(a * v.x, a * v.y, a * v.z, a * v.w);
+// The sum over the units k of a gate: gradient (number `number` of d, shared in slot `slot`) times weight.
+fn product(s: u32, first: u32, slot: u32, number: u32, gate: u32, u: u32) -> vec4<f32> {
+  var sum = vec4<f32>();
+  for (var k = 0u; k < p.units; k++) {
+    var v = vec4<f32>();
+    if (PERSISTENT) {
+      v = x[slot * UNITS + k];
+    } else {
+      v = read_d(s, first, number, k);
     }
+    sum += w[p.w + (gate * UNITS + k) * WIDTH + u] * v;
   }
   return sum;
-}
-
-// Add a sum to what waits in dh.
-fn add_to_dh(first: u32, quad: u32, sum: mat4x4<f32>) {
-  let u = quad * 4u;
-  for (var i = 0u; i < 4u && first + i < p.batch; i++) {
-    for (var j = 0u; j < min(4u, p.width - u); j++) {
-      dh[p.dh + (first + i) * p.width + u + j] += sum[i][j];
-    }
-  }
 }
 
 @compute @workgroup_size(SIZE)
@@ -101,12 +98,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (PERSISTENT) {
     for (var step = p.end; step > p.begin; step--) {
       for (var phase = 0u; phase < PHASES; phase++) {
-        for (var quad = me; quad < MOST; quad += SIZE) { retreat(step - 1u, first, quad, phase); }
+        for (var u = me; u < MOST; u += SIZE) { retreat(step - 1u, first, u, phase); }
         workgroupBarrier();
       }
     }
   } else {
-    let quad = group.y * SIZE + me;
-    if (quad < MOST) { retreat(p.begin, first, quad, p.phase); }
+    let u = group.y * SIZE + me;
+    if (u < MOST) { retreat(p.begin, first, u, p.phase); }
   }
 }

@@ -1,12 +1,13 @@
-// A recurrent layer over a whole sequence, for four batch rows a workgroup. An invocation owns quads of units; the
-// cell's file says how one quad advances by one step (`advance`), in PHASES parts with a barrier behind each.
-// PERSISTENT: one dispatch runs the steps begin … end - 1, and states lie in workgroup memory, a vec4 (four rows) a
-// unit. Else a dispatch runs one phase of one step, and states are read back from y and saved.
+// A recurrent layer over a whole sequence, for four batch rows a workgroup: every vec4 here holds four rows. An
+// invocation owns units; the cell's file says how a unit advances by one step (`advance`), in PHASES parts with a
+// barrier behind each. Neighbouring invocations read neighbouring weights; a weight serves four rows.
+// PERSISTENT: one dispatch runs the steps begin … end - 1, and states lie in workgroup memory, a vec4 a unit.
+// Else a dispatch runs one phase of one step, and states are read back from y and saved.
 struct Params {
   steps: u32,
   batch: u32,
-  units: u32,    // H; UNITS is H rounded up to a multiple of four, QUADS a quarter of that
-  width: u32,    // of h: H, or P with a projection; WIDTH is that rounded up
+  units: u32,    // UNITS and WIDTH, as numbers that compilers do not know: short loops over
+  width: u32,    // constants are unrolled, and software Vulkan takes seconds to compile that
   begin: u32,
   end: u32,
   phase: u32,
@@ -14,7 +15,6 @@ struct Params {
   masked: u32,
   save: u32,     // 0: `saved` has room for one step only
   relu: u32,
-  rows: u32,     // 4, as a number that compilers do not know: see rows_here
   g: u32,        // where the arrays start
   h0: u32,
   c0: u32,
@@ -25,113 +25,92 @@ struct Params {
   saved: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, read> g: array<f32>;         // [T, B, GATES * H]
-@group(0) @binding(2) var<storage, read> h0: array<f32>;        // [B, width]
-@group(0) @binding(3) var<storage, read> c0: array<f32>;        // [B, H]
-@group(0) @binding(4) var<storage, read> w: array<vec4<f32>>;   // [WIDTH, GATES, UNITS], and [UNITS, WIDTH] of a projection
-@group(0) @binding(5) var<storage, read> b: array<vec4<f32>>;   // [UNITS]: the bias inside the reset gate
-@group(0) @binding(6) var<storage, read> mask: array<u32>;      // [T, B]
-@group(0) @binding(7) var<storage, read_write> y: array<f32>;   // [T, B, width]
-@group(0) @binding(8) var<storage, read_write> saved: array<f32>;  // [parts, T, B, H]
+@group(0) @binding(1) var<storage, read> g: array<f32>;     // [T, B, GATES * UNITS]
+@group(0) @binding(2) var<storage, read> h0: array<f32>;    // [B, WIDTH]
+@group(0) @binding(3) var<storage, read> c0: array<f32>;    // [B, UNITS]
+@group(0) @binding(4) var<storage, read> w: array<f32>;     // [WIDTH, GATES, UNITS], and [UNITS, WIDTH] of a projection
+@group(0) @binding(5) var<storage, read> b: array<f32>;     // [UNITS]: the bias inside the reset gate
+@group(0) @binding(6) var<storage, read> mask: array<u32>;  // [T, B]
+@group(0) @binding(7) var<storage, read_write> y: array<f32>;      // [T, B, WIDTH]
+@group(0) @binding(8) var<storage, read_write> saved: array<f32>;  // [parts, T, B, UNITS]
 
 var<workgroup> x: array<vec4<f32>, EXCHANGE>;
 
-fn row_of(first: u32, i: u32) -> u32 {
-  return min(first + i, p.batch - 1u);  // beyond the batch: its last row again, never written
+// The place in memory of what is computed s-th.
+fn place(s: u32) -> u32 {
+  return select(s, p.steps - 1u - s, p.reverse != 0u);
 }
 
-// How many of the four rows there are. Loops up to it are not unrolled: what is inside is long, and software Vulkan
-// would take seconds to compile it four times.
-fn rows_here(first: u32) -> u32 {
-  return min(p.rows, p.batch - first);
+// The four rows; beyond the batch its last one again, which is written again.
+fn rows_of(first: u32) -> vec4<u32> {
+  return min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.batch - 1u));
 }
 
-// The input products of a quad in four rows. A unit beyond H reads a neighbour's number, which is never written.
-fn g_at(s: u32, first: u32, gate: u32, u: u32) -> mat4x4<f32> {
-  var m = mat4x4<f32>();
-  let last = p.units - 1u - u;
-  for (var i = 0u; i < rows_here(first); i++) {
-    let at = p.g + ((place(s) * p.batch + first + i) * GATES + gate) * p.units + u;
-    m[i] = vec4<f32>(g[at], g[at + min(1u, last)], g[at + min(2u, last)], g[at + min(3u, last)]);
+fn g_at(s: u32, first: u32, gate: u32, u: u32) -> vec4<f32> {
+  let at = p.g + ((place(s) * p.batch + rows_of(first)) * GATES + gate) * UNITS + u;
+  return vec4<f32>(g[at.x], g[at.y], g[at.z], g[at.w]);
+}
+
+fn h_stored(s: u32, first: u32, k: u32) -> vec4<f32> {
+  if (s == 0u) {
+    let at = p.h0 + rows_of(first) * WIDTH + k;
+    return vec4<f32>(h0[at.x], h0[at.y], h0[at.z], h0[at.w]);
   }
-  return m;
+  let at = p.y + (place(s - 1u) * p.batch + rows_of(first)) * WIDTH + k;
+  return vec4<f32>(y[at.x], y[at.y], y[at.z], y[at.w]);
 }
 
-// Where unit u of a row lies in part 0 of `saved`, and how far apart the parts are.
-fn saved_at(s: u32, row: u32, u: u32) -> u32 {
-  return p.saved + (select(0u, place(s), p.save != 0u) * p.batch + row) * p.units + u;
-}
-
-fn part() -> u32 {
-  return select(1u, p.steps, p.save != 0u) * p.batch * p.units;
-}
-
-fn h_stored(s: u32, row: u32, k: u32) -> f32 {
-  let at = min(k, p.width - 1u);
-  if (s == 0u) { return h0[p.h0 + row * p.width + at]; }
-  return y[p.y + (place(s - 1u) * p.batch + row) * p.width + at];
-}
-
-fn h_stored4(s: u32, first: u32, k: u32) -> vec4<f32> {
-  return vec4<f32>(
-    h_stored(s, row_of(first, 0u), k), h_stored(s, row_of(first, 1u), k),
-    h_stored(s, row_of(first, 2u), k), h_stored(s, row_of(first, 3u), k));
-}
-
-// The state before step s: unit k of four rows.
+// Unit k of the state before step s.
 fn h_at(s: u32, first: u32, k: u32) -> vec4<f32> {
   if (PERSISTENT) { return x[h_slot(s) + k]; }
-  return h_stored4(s, first, k);
+  return h_stored(s, first, k);
 }
 
-fn h_quad(s: u32, first: u32, u: u32) -> mat4x4<f32> {
-  return transpose(mat4x4<f32>(h_at(s, first, u), h_at(s, first, u + 1u), h_at(s, first, u + 2u), h_at(s, first, u + 3u)));
+fn share(at: u32, rows: vec4<f32>) {
+  if (PERSISTENT) { x[at] = rows; }
 }
 
-fn is_live(s: u32, row: u32) -> bool {
-  return p.masked == 0u || mask[p.mask + place(s) * p.batch + row] != 0u;
+fn live_rows(s: u32, first: u32) -> vec4<bool> {
+  if (p.masked == 0u) { return vec4<bool>(true); }
+  let at = p.mask + place(s) * p.batch + rows_of(first);
+  return vec4<u32>(mask[at.x], mask[at.y], mask[at.z], mask[at.w]) != vec4<u32>();
 }
 
-fn share(slot: u32, u: u32, m: mat4x4<f32>) {
-  if (PERSISTENT) {
-    let turned = transpose(m);
-    for (var j = 0u; j < 4u; j++) { x[slot + u + j] = turned[j]; }
-  }
+fn write_y(s: u32, first: u32, u: u32, rows: vec4<f32>) {
+  let at = p.y + (place(s) * p.batch + rows_of(first)) * WIDTH + u;
+  for (var i = 0u; i < min(4u, p.batch - first); i++) { y[at[i]] = rows[i]; }
 }
 
-// Write the units of a quad that there are.
-fn write_y(s: u32, row: u32, u: u32, v: vec4<f32>) {
-  let at = p.y + (place(s) * p.batch + row) * p.width + u;
-  for (var j = 0u; j < min(4u, p.width - u); j++) { y[at + j] = v[j]; }
+// Where unit u of the rows lies in part `number` of saved.
+fn saved_at(s: u32, first: u32, number: u32, u: u32) -> vec4<u32> {
+  let kept = select(vec2<u32>(0u, 1u), vec2<u32>(place(s), p.steps), p.save != 0u);
+  return p.saved + ((number * kept.y + kept.x) * p.batch + rows_of(first)) * UNITS + u;
 }
 
-fn write_saved(s: u32, row: u32, u: u32, number: u32, v: vec4<f32>) {
-  let at = saved_at(s, row, u) + number * part();
-  for (var j = 0u; j < min(4u, p.units - u); j++) { saved[at + j] = v[j]; }
+fn write_saved(s: u32, first: u32, number: u32, u: u32, rows: vec4<f32>) {
+  let at = saved_at(s, first, number, u);
+  for (var i = 0u; i < min(4u, p.batch - first); i++) { saved[at[i]] = rows[i]; }
 }
 
-fn read_saved(s: u32, row: u32, u: u32, number: u32) -> vec4<f32> {
-  let at = saved_at(s, row, u) + number * part();
-  let last = p.units - 1u - u;
-  return vec4<f32>(saved[at], saved[at + min(1u, last)], saved[at + min(2u, last)], saved[at + min(3u, last)]);
+fn read_saved(s: u32, first: u32, number: u32, u: u32) -> vec4<f32> {
+  let at = saved_at(s, first, number, u);
+  return vec4<f32>(saved[at.x], saved[at.y], saved[at.z], saved[at.w]);
 }
 
 @compute @workgroup_size(SIZE)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) me: u32) {
   let first = group.x * 4u;
   if (PERSISTENT) {
-    for (var k = me; k < WIDTH; k += SIZE) {
-      x[h_slot(p.begin) + k] = h_stored4(p.begin, first, k);
-    }
+    for (var k = me; k < WIDTH; k += SIZE) { x[h_slot(p.begin) + k] = h_stored(p.begin, first, k); }
     workgroupBarrier();
     for (var s = p.begin; s < p.end; s++) {
       for (var phase = 0u; phase < PHASES; phase++) {
-        for (var quad = me; quad < MOST; quad += SIZE) { advance(s, first, quad, phase); }
+        for (var u = me; u < MOST; u += SIZE) { advance(s, first, u, phase); }
         workgroupBarrier();
       }
     }
   } else {
-    let quad = group.y * SIZE + me;
-    if (quad < MOST) { advance(p.begin, first, quad, p.phase); }
+    let u = group.y * SIZE + me;
+    if (u < MOST) { advance(p.begin, first, u, p.phase); }
   }
 }
