@@ -7,7 +7,7 @@ export XDG_RUNTIME_DIR ?= /tmp
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: help run test lint ops bench examples clean
+.PHONY: help run test lint ops parity bench examples clean
 .NOTPARALLEL:
 
 help:  ## say what there is (the default)
@@ -26,6 +26,11 @@ lint: $(VENV)/has-dev  ## check style and types
 
 ops: $(VENV)/has-examples  ## print every op: its kernels and its gradients on each device
 	$(PY) -c 'import autograd; print(autograd.op.coverage())'
+
+parity: $(VENV)/has-parity  ## score both devices against the database that PyTorch tests itself with
+	$(PY) tests/parity.py cpu
+	.ci/vulkan $(PY)
+	$(PY) tests/parity.py wgpu
 
 # Some machines set these two for older BLAS builds; they slow a current NumPy down.
 bench: $(VENV)/has-bench  ## measure, beside PyTorch [DEVICE=wgpu]

@@ -7,7 +7,7 @@
 tensor([2., 4.])
 """
 
-from . import autograd, linalg, nn, op, ops, optim, special  # noqa: F401  (ops registers every op and gives Tensor its methods)
+from . import autograd, data, linalg, nn, op, ops, optim, special, utils  # noqa: F401  (ops gives Tensor its methods)
 from . import webgpu as wgpu
 from .anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .checkpoint import load, save
@@ -45,8 +45,10 @@ from .dtypes import (
 from .function import Function
 from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
+from .interop import from_dlpack
 from .listing import tape  # after this ag.tape is the function; `from autograd.tape import …` still finds the module
-from .random import get_rng_state, manual_seed, rand, rand_like, randint, randn, randn_like, randperm, set_rng_state
+from .random import Generator, get_rng_state, manual_seed, rand, rand_like, randint, randn, randn_like, randperm, set_rng_state
+from .summary import summary
 from .tape import backward, grad
 from .tensor import Tensor
 
@@ -57,9 +59,10 @@ globals().update(op.PUBLIC)  # add, matmul, softmax, …: what `make ops` counts
 bool = bool_
 
 __all__ = [
-    "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly",
+    "Generator", "data", "utils",
+    "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly", "summary",
     "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
-    "float16", "float32", "float64", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype",
+    "float16", "float32", "float64", "from_dlpack", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype",
     "get_rng_state", "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linalg", "linspace",
     "load", "long", "manual_seed", "nn", "no_grad", "ones", "ones_like", "optim", "promote_types", "rand", "rand_like",
     "randint", "randn", "randn_like", "randperm", "result_type", "save", "set_default_device", "set_default_dtype",

@@ -158,6 +158,9 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, device
 def linspace(start: float, end: float, steps: int, dtype: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers evenly from start to end, both included."""
+    start, end = (x.item() if isinstance(x, Tensor) and not x.ndim else x for x in (start, end))
+    if isinstance(start, Tensor) or isinstance(end, Tensor) or steps < 0:
+        raise ValueError(f"[linspace] start and end are numbers and steps is not negative; got {start}, {end}, {steps}")
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
     return place(dtypes.converted(np.linspace(start, end, steps), d.numpy), device, requires_grad)
 

@@ -11,6 +11,7 @@ from numpy import ndarray
 
 from . import dtypes, shapes
 from .aliasing import track_view
+from .create import from_numpy
 from .grad_mode import state
 from .tape import make_node, make_pick
 from .tensor import Tensor, rewrap, wrap
@@ -204,6 +205,18 @@ def record_one(op: type[Op], x: Tensor, y: Tensor, attrs: dict) -> None:
         node.kept = ((y.data, y.version, y.version[0]),)
 
 
+def record_two(op: type[Op], a: Tensor, b: Tensor, y: Tensor, gpu: Any) -> None:
+    """The short form of record() for two inputs of which each is kept for the other's gradient, or none is."""
+    edge_a = (a.node or a) if a._requires_grad else None
+    edge_b = (b.node or b) if b._requires_grad else None
+    y.node = node = make_node(op, (edge_a, edge_b), NO_ATTRS, y.data)
+    y._requires_grad, node.gpu = True, gpu
+    if op.saves:
+        keep_a, keep_b = edge_b is not None, edge_a is not None
+        node.saved = (a if keep_a else None, b if keep_b else None)
+        node.versions = (a.version[0] if keep_a else None, b.version[0] if keep_b else None)
+
+
 def unary(op: type[Op], floating: bool = True) -> Callable:
     """The function x -> op(x), on a short path for floating point tensors.
 
@@ -233,7 +246,7 @@ def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> 
     function.operator answers NotImplemented to foreign operands, as Python's operators must; function itself raises.
     """
     compute_numpy, recorded = op.numpy, op.differentiable
-    crosswise, saves = op.saves == ((1,), (0,)), bool(op.saves or op.keeps)
+    short = op.saves in ((), ((1,), (0,))) and not op.keeps
 
     def build(strict: bool) -> Callable:
         def function(a: Any, b: Any) -> Tensor:
@@ -264,17 +277,10 @@ def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> 
                     return _general(op, a, b, check, strict)
                 raise
             if recorded and (a._requires_grad or b._requires_grad) and state.enabled:
-                if saves and not crosswise:
-                    record(op, (a, b), {}, (out,))
-                    return out
-                edge_a = (a.node or a) if a._requires_grad else None
-                edge_b = (b.node or b) if b._requires_grad else None
-                out.node = node = make_node(op, (edge_a, edge_b), NO_ATTRS, out.data)
-                out._requires_grad, node.gpu = True, gpu
-                if crosswise:  # the short form of what record() does for saves == ((1,), (0,))
-                    keep_a, keep_b = edge_b is not None, edge_a is not None
-                    node.saved = (a if keep_a else None, b if keep_b else None)
-                    node.versions = (a.version[0] if keep_a else None, b.version[0] if keep_b else None)
+                if short:
+                    record_two(op, a, b, out, gpu)
+                else:
+                    record(op, (a, b), NO_ATTRS, (out,))
             return out
 
         return _named(function, op)
@@ -302,6 +308,7 @@ def _with_number(op: type[Op], a: Any, b: Any) -> Tensor | None:
 
 def _general(op: type[Op], a: Any, b: Any, check: Callable | None, strict: bool) -> Tensor:
     """Any two operands: promote them, check their shapes, run."""
+    a, b = (from_numpy(x) if x.__class__ is ndarray else x for x in (a, b))  # beside a tensor, as PyTorch does
     for x in (a, b):
         if not isinstance(x, _OPERAND):
             if strict:

@@ -7,6 +7,8 @@ tensors) and uploaded, so that a seed gives the same numbers wherever the tensor
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,68 @@ _lock = threading.Lock()
 _generator = np.random.Generator(np.random.Philox(0))
 
 
+class _Own(threading.local):
+    """The stream that this thread draws from instead of the common one, if any."""
+
+    generator: np.random.Generator | None = None
+
+
+_own = _Own()
+
+
+class Generator:
+    """A stream of its own, for what takes `generator=`: ag.Generator().manual_seed(0)."""
+
+    def __init__(self) -> None:
+        self.manual_seed(0)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream anew; returns the generator itself."""
+        self._seed = int(seed)
+        self.stream = _seeded(self._seed)
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed last given."""
+        return self._seed
+
+
+def _seeded(*seeds: int) -> np.random.Generator:
+    words = [seed & (2**64 - 1) for seed in seeds]
+    return np.random.Generator(np.random.Philox(words[0] if len(words) == 1 else np.random.SeedSequence(words)))
+
+
+@contextmanager
+def drawing_from(generator: Generator | None) -> Iterator[None]:
+    """Inside, this thread draws from `generator`; None changes nothing."""
+    before = _own.generator
+    if generator is not None:
+        _own.generator = generator.stream
+    try:
+        yield
+    finally:
+        _own.generator = before
+
+
+@contextmanager
+def drawing_apart(*seeds: int) -> Iterator[None]:
+    """Inside, this thread draws from a stream made from several seeds: what is drawn depends on them alone."""
+    before, _own.generator = _own.generator, _seeded(*seeds)
+    try:
+        yield
+    finally:
+        _own.generator = before
+
+
+def _stream() -> np.random.Generator:
+    return _generator if _own.generator is None else _own.generator
+
+
 def manual_seed(seed: int) -> None:
     """Start the stream anew: the same seed gives the same numbers on both devices."""
     global _generator
     with _lock:
-        _generator = np.random.Generator(np.random.Philox(int(seed) & (2**64 - 1)))
+        _generator = _seeded(int(seed))
 
 
 def get_rng_state() -> dict:
@@ -53,7 +112,7 @@ def _draw(method: str, size: tuple, dtype: Any, device: Any, requires_grad: bool
         raise TypeError(f"[{method}] draws floating point numbers; got dtype {d}. Use randint for integers")
     kind = np.float64 if d is dtypes.float64 else np.float32
     with _lock:
-        array = getattr(_generator, method)(size=size, dtype=kind)
+        array = getattr(_stream(), method)(size=size, dtype=kind)
     return place(dtypes.converted(np.asarray(array), d.numpy, copy=False), device, requires_grad)
 
 
@@ -85,7 +144,7 @@ def randint(low: int, high: Any = None, size: Any = None, dtype: Any = None, dev
         raise ValueError(f"[randint] high must be above low; got low={low}, high={high}")
     shape = shapes.shape_args((size,), "randint")
     with _lock:
-        array = _generator.integers(low, high, size=shape)
+        array = _stream().integers(low, high, size=shape)
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64
     return place(dtypes.converted(np.asarray(array), d.numpy), device)
 
@@ -93,5 +152,5 @@ def randint(low: int, high: Any = None, size: Any = None, dtype: Any = None, dev
 def randperm(n: int, device: Any = None) -> Tensor:
     """0 … n-1 in random order. int64."""
     with _lock:
-        array = _generator.permutation(n)
+        array = _stream().permutation(n)
     return place(np.asarray(array, dtype=np.int64), device)

@@ -231,6 +231,26 @@ class Tensor:
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
+        """The memory as a DLPack capsule, for np.from_dlpack(t), torch.from_dlpack(t), …
+
+        BufferError when it is on wgpu, requires grad, or is of bfloat16, which NumPy has not.
+        """
+        if self.data.__class__ is not ndarray:
+            raise BufferError(f"[dlpack] only CPU memory is shared; got a tensor on {self.device}. Move it with .cpu()")
+        if self._requires_grad:
+            raise BufferError("[dlpack] the tensor requires grad and its history would be lost; pass .detach()")
+        if self.data.dtype.kind == "V":
+            raise BufferError("[dlpack] NumPy, which shares the memory, has no bfloat16; pass .float()")
+        asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return self.data.__dlpack__(**{k: v for k, v in asked.items() if v is not None})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0): DLPack's number of the CPU. BufferError on wgpu, which DLPack has no number for."""
+        if self.data.__class__ is not ndarray:
+            raise BufferError(f"[dlpack] only CPU memory is shared; got a tensor on {self.device}. Move it with .cpu()")
+        return self.data.__dlpack_device__()
+
     @classmethod
     def __torch_function__(cls, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         """PyTorch's protocol: torch.f(our tensor) runs our function of that name. TypeError when there is none."""
@@ -279,6 +299,14 @@ class Tensor:
         from .create import rebuild
 
         return rebuild, (type(self), self._host().copy(), str(self.device), self._requires_grad and self.is_leaf)
+
+    def __copy__(self) -> Tensor:
+        """Another tensor on the same memory, with the same history."""
+        twin = rewrap(self.data, self.version)
+        twin.__class__ = type(self)
+        twin.node, twin._requires_grad, twin.views = self.node, self._requires_grad, self.views
+        twin.grad = self.grad
+        return twin
 
     def __deepcopy__(self, memo: dict) -> Tensor:
         if not self.is_leaf:

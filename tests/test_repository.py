@@ -132,7 +132,7 @@ def test_readme_links_lead_somewhere():
 
 def test_make_lists_its_targets():
     shown = {line.split()[1] for line in run("make", "--no-print-directory", cwd=ROOT).splitlines()}
-    assert shown == {"help", "run", "test", "lint", "ops", "bench", "examples", "clean"}
+    assert shown == {"help", "run", "test", "lint", "ops", "parity", "bench", "examples", "clean"}
 
 
 # --- size ---

@@ -2,40 +2,6 @@
 // 2 M N K operations; each invocation reads 4 (ROWS + COLS) numbers per 16 ROWS * COLS products.
 // A register tile without barriers: ROWS x COLS blocks of 4 x 4. Where occupancy counts, the
 // launcher picks smaller tiles. Sums are f32 whatever the operands are.
-struct Params {
-  a_offset: u32,
-  b_offset: u32,
-  bias_offset: u32,
-  first_batch: u32,           // where this dispatch begins: its first matrix and row of workgroups
-  first_row: u32,
-  pad0: u32,
-  bias_col: u32,              // strides
-  m: u32,
-  n: u32,
-  k: u32,
-  rank: u32,                  // dimensions of the batch
-  pad1: u32,
-  a_row: u32,
-  a_col: u32,
-  b_row: u32,
-  b_col: u32,
-  dims: array<vec4<u32>, 8>,  // of the batch: size, stride of a, stride of b
-}
-@group(0) @binding(0) var<uniform> p: Params;
-
-// First elements of this invocation's matrices in a and b.
-fn batch_start(batch: u32) -> vec2<u32> {
-  var rest = batch;
-  var at = vec2<u32>(p.a_offset, p.b_offset);
-  for (var d = p.rank; d > 0u; d--) {
-    let dim = p.dims[d - 1u];
-    let next = rest / dim.x;
-    at += (rest - next * dim.x) * dim.yz;
-    rest = next;
-  }
-  return at;
-}
-
 @compute @workgroup_size(8, 8)
 fn main(@builtin(global_invocation_id) g: vec3<u32>) {
   let row = (g.y + p.first_row * 8u) * 4u * ROWS;

@@ -75,7 +75,8 @@ from .padding import (
 )  # fmt: skip
 from .pairs import Bilinear, CosineSimilarity, EmbeddingBag, PairwiseDistance
 from .parameter import Parameter
-from .rnn import GRU, GRUCell
+from .parameter_containers import ParameterDict, ParameterList
+from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .shaping import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -120,7 +121,7 @@ __all__ = [
     "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU", "Linear",
     "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "LPPool1d", "LPPool2d", "LPPool3d", "MarginRankingLoss", "MaxPool1d",
     "MaxPool2d", "MaxPool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MSELoss", "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PairwiseDistance", "Parameter", "PixelShuffle",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "PixelShuffle",
     "PixelUnshuffle", "PoissonNLLLoss", "PReLU", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReLU", "ReLU6",
     "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "RMSNorm", "SELU", "Sequential", "Sigmoid", "SiLU",
     "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",

@@ -118,7 +118,7 @@ class MultiheadAttention(Module):
         sizes = query.shape[-1], key.shape[-1], value.shape[-1]
         wanted = self.embed_dim, self.kdim, self.vdim
         if sizes != wanted or key.shape[:-1] != value.shape[:-1]:
-            raise ValueError(f"[MultiheadAttention] the last sizes are {wanted}, and key and value agree in the rest; got {shapes}")
+            raise ValueError(f"[MultiheadAttention] the last sizes are {wanted}, key and value agree in the rest; got {shapes}")
         batch = 0 if self.batch_first else 1
         if query.ndim == 3 and query.shape[batch] != key.shape[batch]:
             raise ValueError(f"[MultiheadAttention] query and key need one batch size (dimension {batch}); got {shapes}")

@@ -8,6 +8,7 @@ from typing import Any
 from .. import dtypes
 from ..device import as_device
 from ..tensor import RemovableHandle, Tensor
+from .backward_hooks import GatedCall
 from .parameter import Parameter
 from .state import load_state_dict, named_state
 
@@ -33,6 +34,8 @@ class Module:
         put("_transient", set())  # names of buffers that state_dict leaves out
         put("_pre_hooks", [])
         put("_hooks", [])
+        put("_backward_hooks", [])
+        put("_backward_pre_hooks", [])
 
     # -- calling ------------------------------------------------------------------------------------
 
@@ -41,7 +44,7 @@ class Module:
         raise NotImplementedError(f"[Module] {type(self).__name__} has no forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._hooks and not self._pre_hooks:
+        if not (self._hooks or self._pre_hooks or self._backward_hooks or self._backward_pre_hooks):
             return self.forward(*args, **kwargs)
         for hook, with_kwargs in tuple(self._pre_hooks):
             changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
@@ -49,11 +52,15 @@ class Module:
                 args, kwargs = changed
             elif changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
+        gate = None
+        if self._backward_hooks or self._backward_pre_hooks:
+            gate = GatedCall(self, self._backward_hooks, self._backward_pre_hooks)
+            args = gate.enter(args)
         output = self.forward(*args, **kwargs)
         for hook, with_kwargs in tuple(self._hooks):
             changed = hook(self, args, kwargs, output) if with_kwargs else hook(self, args, output)
             output = output if changed is None else changed
-        return output
+        return output if gate is None else gate.leave(output)
 
     def register_forward_pre_hook(self, hook: Callable, *, with_kwargs: bool = False) -> RemovableHandle:
         """Call hook(module, args) before forward; what it returns replaces args.
@@ -68,6 +75,19 @@ class Module:
         with_kwargs: hook(module, args, kwargs, output).
         """
         return _add_hook(self._hooks, hook, with_kwargs)
+
+    def register_full_backward_hook(self, hook: Callable) -> RemovableHandle:
+        """Call hook(module, grad_input, grad_output) when the gradients of forward's positional inputs are known.
+
+        Both are tuples, None for what has no gradient; what the hook returns replaces grad_input.
+        """
+        self._backward_hooks.append(hook)
+        return RemovableHandle(self._backward_hooks, hook)
+
+    def register_full_backward_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Call hook(module, grad_output) before the gradient goes through; what it returns replaces grad_output."""
+        self._backward_pre_hooks.append(hook)
+        return RemovableHandle(self._backward_pre_hooks, hook)
 
     # -- attributes ---------------------------------------------------------------------------------
 

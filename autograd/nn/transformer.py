@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import create
+from ..interop import twin_layer
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -112,11 +113,12 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _copies(layer: Module, n: int) -> ModuleList:
+    layer = twin_layer(layer)
     return ModuleList(copy.deepcopy(layer) for _ in range(n))
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of encoder_layer, one after the other, then norm, where there is one.
+    """num_layers copies of encoder_layer (ours, or PyTorch's), one after the other, then norm, where there is one.
 
     enable_nested_tensor and mask_check choose between computations of the same numbers in PyTorch; here there is one.
     """

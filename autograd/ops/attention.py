@@ -51,7 +51,7 @@ class Attention(Op):
         with enable_grad():
             # New tensors on the old ones: the gradient is to stop here, not to run on into what they were made of.
             aliases = [x.reshape(*x.shape) for x in (q, k, v)]
-            y = composite(*aliases, mask, **ctx.attrs)
+            y = composite(aliases[0], aliases[1], aliases[2], mask, **ctx.attrs)
         wanted = [a for a, edge in zip(aliases, ctx.edges) if edge is not None]
         found = iter(grad(y, wanted, dy, create_graph=True))
         return (*(None if edge is None else next(found) for edge in ctx.edges[:3]), None)

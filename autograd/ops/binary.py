@@ -259,10 +259,25 @@ def _real_power(op: type[Op], a: Any, b: Any) -> tuple:
     return a, b
 
 
+def tensors_only(function: Callable, both: bool) -> Callable:
+    """ag.<name> as PyTorch has it, which refuses a number in front (both: at all); the Tensor method takes numbers."""
+
+    def strict(a: Tensor, b: Any) -> Tensor:
+        if not isinstance(a, Tensor) or (both and not isinstance(b, Tensor)):
+            got = f"{type(a).__name__} and {type(b).__name__}"
+            raise TypeError(f"[{function.__name__}] expects {'two tensors' if both else 'a Tensor first'}; got {got}")
+        return function(a, b)
+
+    strict.__name__, strict.__doc__ = function.__name__, function.__doc__
+    return public(strict, method=False)
+
+
 _add, _sub, mul = binary(Add), binary(Sub, _no_bools), public(binary(Mul))
 _div, pow = binary(Div, _floating), public(binary(Pow, _real_power))
-maximum, minimum = public(binary(Maximum)), public(binary(Minimum))
-atan2 = public(binary(Atan2, _floating))
+for _op, _check in ((Maximum, None), (Minimum, None), (Atan2, _floating)):
+    tensors_only(public(binary(_op, _check)), both=True)
+for _function in (eq, ne, lt, le, gt, ge):
+    tensors_only(_function, both=False)
 remainder, floor_divide = public(binary(Remainder, _no_zero_divisor)), public(binary(FloorDivide, _no_zero_divisor))
 
 

@@ -178,6 +178,8 @@ def _float_input(x: Tensor, dtype: Any, op: str) -> Tensor:
 def mean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None,
          keepdims: bool | None = None) -> Tensor:  # fmt: skip
     """sum(x) / n over `dim`; NaN over nothing. Floating point only, as PyTorch."""
+    if dtype is not None and not dtypes.as_dtype(dtype).is_floating_point:
+        raise TypeError(f"[mean] the result is floating point; got dtype={dtype}")
     x = _float_input(x, dtype, "mean")
     axes = _axes(x, dim, axis, "mean")
     n = shapes.numel(x.shape[i] for i in axes)

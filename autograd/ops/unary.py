@@ -18,7 +18,8 @@ def used(dy: Tensor, dx: Tensor) -> Tensor:
 
     So a value that `where` did not take sends nothing back: ag.where(x > 0, x.sqrt(), x) has a gradient everywhere.
     """
-    if dx.data.__class__ is np.ndarray and not np.isnan(dx.data).any():  # on the GPU asking would cost more than doing
+    # On the GPU asking would cost more than doing.
+    if dx.data.__class__ is np.ndarray and dx.data.dtype.kind == "f" and not np.isnan(dx.data).any():
         return dx
     return dx.masked_fill((dy == 0) & (dx != dx), 0)
 

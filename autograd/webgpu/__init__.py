@@ -11,6 +11,7 @@ from .buffers import DeviceLostError, OutOfMemoryError
 __all__ = [
     "DeviceLostError",
     "OutOfMemoryError",
+    "autotune",
     "devices",
     "is_available",
     "open_device",
@@ -58,6 +59,17 @@ def open_device(index=0):
             if gpu is None:
                 gpu = _opened[index] = _adapter_module().open_gpu(index)
     return gpu
+
+
+def autotune(index=0, cache=False):
+    """Measure the matmul kernels on `wgpu:index` and use the fastest; what was chosen, by kind of product.
+
+    It is remembered while the device is open. cache: also in a small file in the user's cache folder, and from there
+    when the adapter was measured before.
+    """
+    from .tune import autotune
+
+    return autotune(open_device(index), cache)
 
 
 def reopen(index=0):

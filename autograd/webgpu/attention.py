@@ -58,7 +58,7 @@ class Attention:
     def __init__(self, name: str):
         self.name = name
 
-    def prepare(self, arrays: list, mask: Array | None, scale: float, causal: bool, p: float, seed: int) -> None:
+    def prepare(self, arrays: list, mask: Array | None, scale: float, causal: bool, p: float, seed: int) -> tuple:
         """(run, arrays): the operands q, k, v[, dy] in fours, and a function (kernel's name, rows, arrays) that queues."""
         gpu, batch = arrays[0].gpu, arrays[0].shape[:-2]
         if mask is not None and mask.dtype not in (BOOL, FLOAT32):
@@ -103,7 +103,7 @@ class Backward(Attention):
     """`Backward("attention_backward")(dy, q, k, v, mask, y, lse, …)`: (dq, dk, dv)."""
 
     def __call__(self, dy: Array, q: Array, k: Array, v: Array, mask: Array | None, y: Array, lse: Array, **attrs) -> tuple:
-        gpu, batch, last = q.gpu, q.shape[:-2], q.ndim - 1
+        gpu, last = q.gpu, q.ndim - 1
         run, arrays = self.prepare([q, k, v, dy], mask, **attrs)
         delta = total(mul(*[a if a.dtype == FLOAT32 else gpu.cast(a, FLOAT32) for a in (dy, y)]), (last,), True)
         shape = (*lse.shape, 1)

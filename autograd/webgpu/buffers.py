@@ -173,6 +173,7 @@ class Gpu:
         self.pipelines = pipelines
         self.counters = counters
         self.kernels = {}
+        self.tuned = {}  # see tune.py
         self.waiting = []  # weak references to the Arrays that fuse.py has yet to compute
         self.fused = Plans()
         self.record = queue.record

@@ -17,6 +17,7 @@ from .layout import (
 from .movement import Pad, copy_into, narrow
 from .packed import FLOAT32
 from .reduce import Fold
+from .tune import choice
 
 MAX_GROUPS = 65535
 LARGE = 1 << 18
@@ -28,6 +29,7 @@ MOST_WORK = 1 << 37  # products a dispatch: a second of a slow GPU, whose driver
 
 PLACE = Struct("<6I")
 
+LAUNCHERS = []  # whose plans tune.py makes them forget
 pad = Pad()
 add = Binary("add")
 sum_over = Fold("sum")
@@ -115,6 +117,7 @@ class Matmul:
 
     def __init__(self):
         self.plans = Plans()
+        LAUNCHERS.append(self)
 
     def __call__(self, a, b, bias=None):
         y = self.product(a, b, bias, a.gpu.written(a.dtype))
@@ -195,32 +198,27 @@ class Matmul:
         a_batch = broadcast_strides(a.shape[:-2], a.strides[:-2], batch)
         b_batch = broadcast_strides(b.shape[:-2], b.strides[:-2], batch)
         sizes, a_batch, b_batch = coalesce(batch, a_batch, b_batch)
-        rows, cols = self.tile(a.gpu, m, n, count)
+        name, rows, cols = choice(a.gpu, m, n, count)
         groups = (-(-n // (32 * cols)), -(-m // (32 * rows)), count)
         if groups[0] > MAX_GROUPS:
             raise ValueError(
                 f"[matmul] {n} columns are more than one dispatch holds; got ({m}, {k}) @ ({k}, {n}). "
                 "Multiply in pieces."
             )
-        kernel = self.kernel(a.gpu, a, b, bias, n, rows, cols, dtype)
+        kernel = self.kernel(name, a, b, bias, n, (rows, cols), dtype)
         words = [0 if bias is None else bias.strides[-1], m, n, k, len(sizes), 0]
         words += [*a.strides[-2:], *b.strides[-2:], *dim_words(sizes, a_batch, b_batch)]
         return kernel, pack_words(words), pieces(groups, 1024 * rows * cols * k)
 
-    def tile(self, gpu, m, n, count):
-        """Blocks of 4 x 4 an invocation: large where there are invocations enough."""
-        if m * n * count >= 1 << 14 and min(m, n) >= 16:
-            # Software Vulkan vectorises across invocations and likes long ones.
-            return (4, 4) if gpu.info["type"] == "CPU" and m * n >= 1 << 18 else (2, 2)
-        return 1, 1
-
-    def kernel(self, gpu, a, b, bias, n, rows, cols, dtype):
+    def kernel(self, name, a, b, bias, n, tile, dtype):
         """The kernel for these strides, this n and this tile."""
+        gpu = a.gpu
         libs = (
+            "matmul",
             f"matmul_a_{order(a, True, 'along_k', 'along_m')}",
             f"matmul_b_{order(b, False, 'along_n', 'along_k')}",
             "matmul_store" if n % 4 else "matmul_store4",
             "matmul_plain" if bias is None else "matmul_bias",
         )
-        tile = f"const ROWS = {rows}u;\nconst COLS = {cols}u;\n"
-        return gpu.kernel("matmul", libs, tile, O=gpu.types[dtype][1], **gpu.alias_types(a.dtype))
+        constants = "const ROWS = {}u;\nconst COLS = {}u;\n".format(*tile)
+        return gpu.kernel(name, libs, constants, O=gpu.types[dtype][1], **gpu.alias_types(a.dtype))

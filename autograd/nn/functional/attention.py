@@ -47,7 +47,8 @@ def prepared(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None
     if not q.dtype is k.dtype is v.dtype or not q.dtype.is_floating_point:
         raise TypeError(f"[{NAME}] query, key and value have one floating point dtype; got {q.dtype}, {k.dtype} and {v.dtype}")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"[{NAME}] needs query [..., L, E], key [..., S, E], value [..., S, V]; got {q.shape}, {k.shape}, {v.shape}")
+        got = f"{q.shape}, {k.shape}, {v.shape}"
+        raise ValueError(f"[{NAME}] needs query [..., L, E], key [..., S, E], value [..., S, V]; got {got}")
     if enable_gqa:
         k, v = (_repeated(q, x) for x in (k, v))
     batch = broadcast((q.shape[:-2], k.shape[:-2], v.shape[:-2]), NAME)

@@ -1,4 +1,4 @@
-"""Clipping gradients, and parameters as one vector."""
+"""Clipping gradients, and parameters as one vector; rnn: sequences of different lengths."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import create, dtypes
-from ..grad_mode import no_grad
-from ..ops.views import cat, stack
-from ..tensor import Tensor, rewrap
-from ..webgpu import foreach
+from ... import create, dtypes
+from ...grad_mode import no_grad
+from ...ops.views import cat, stack
+from ...tensor import Tensor, rewrap
+from ...webgpu import foreach
+from . import rnn  # noqa: F401
+from .reparametrize import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm  # noqa: F401
 
 _JOINED_BYTES = 32 << 20  # gradients are joined up to this size: fewer kernels, and no buffer that is too large
 

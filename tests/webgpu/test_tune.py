@@ -1,0 +1,58 @@
+"""The matmul kernels that an adapter may get, and how it gets them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import autograd as ag
+from autograd.webgpu import tune
+from autograd.webgpu.launch import Matmul
+
+
+@pytest.fixture(autouse=True)
+def restored(gpu):
+    """Other tests measure the defaults."""
+    yield
+    tune.use(gpu, {})
+    gpu.tuned = {}
+
+
+@pytest.mark.parametrize("candidate", tune.CANDIDATES)
+@pytest.mark.parametrize("m, k, n", [(1, 1, 1), (5, 7, 3), (33, 20, 40), (64, 33, 70), (70, 64, 36)])
+def test_every_candidate_is_right(candidate, m, k, n, gpu, check, rng):
+    tune.use(gpu, dict.fromkeys(tune.SAMPLES, candidate))
+    a, b = rng.standard_normal((2, m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
+    bias = rng.standard_normal(n).astype(np.float32)
+    x, y = gpu.upload(a), gpu.upload(b)
+    turned = gpu.upload(np.ascontiguousarray(b.T)).view((k, n), (1, k), 0)
+    for right in (y, turned):
+        check(Matmul()(x, right), a @ b, rtol=1e-5, atol=2e-5)
+    check(Matmul()(x, y, gpu.upload(bias)), a @ b + bias, rtol=1e-5, atol=2e-5)
+    across = gpu.upload(np.ascontiguousarray(a[0].T)).view((m, k), (1, m), 0)
+    check(Matmul()(across, y), a[0] @ b, rtol=1e-5, atol=2e-5)
+
+
+def test_the_defaults_go_by_the_adapters_type(gpu, monkeypatch):
+    monkeypatch.setitem(gpu.info, "type", "CPU")
+    assert {tune.choice(gpu, m, m, 1)[0] for m in (8, 200, 1000)} == {"matmul"}
+    monkeypatch.setitem(gpu.info, "type", "DiscreteGPU")
+    assert [tune.choice(gpu, m, m, 1)[0] for m in (8, 200, 1000)] == ["matmul", "matmul_shared", "matmul_shared"]
+
+
+def test_what_was_measured_is_used_and_kept_when_asked(gpu, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(tune, "SAMPLES", {kind: (16, 16, 16) for kind in tune.SAMPLES})
+    monkeypatch.setattr(tune, "CANDIDATES", tune.CANDIDATES[1:3])
+    measured = ag.wgpu.autotune()
+    assert set(measured) == {"large", "middle", "small"} and set(measured.values()) <= set(tune.CANDIDATES)
+    assert not list(tmp_path.iterdir())
+    kept = ag.wgpu.autotune(cache=True)
+    stored = json.loads(tune.cache_file().read_text())
+    assert list(stored) == [tune.adapter_key(gpu)] and stored[tune.adapter_key(gpu)]["large"] == list(kept["large"])
+    monkeypatch.setattr(tune, "fastest", None)  # not measured again
+    assert ag.wgpu.autotune(cache=True) == kept and tune.choice(gpu, 8, 8, 1) == kept["small"]
+    for broken in ("{", "[]", json.dumps({tune.adapter_key(gpu): {"large": ["rm", 1, 1]}})):
+        tune.cache_file().write_text(broken)
+        assert tune.read_cache(gpu) is None
+        assert tune.write_cache(gpu, kept) is None and tune.read_cache(gpu) == kept
