@@ -7,8 +7,9 @@
 tensor([2., 4.])
 """
 
-from . import autograd, data, linalg, nn, op, ops, optim, special, utils  # noqa: F401  (ops gives Tensor its methods)
+from . import amp, autograd, data, linalg, nn, op, ops, optim, rnn, special, utils  # noqa: F401  (ops gives Tensor its methods)
 from . import webgpu as wgpu
+from .amp import autocast, get_autocast_dtype, is_autocast_enabled
 from .anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .checkpoint import load, save
 from .create import (
@@ -59,13 +60,13 @@ globals().update(op.PUBLIC)  # add, matmul, softmax, …: what `make ops` counts
 bool = bool_
 
 __all__ = [
-    "Generator", "data", "utils",
+    "Generator", "amp", "autocast", "data", "get_autocast_dtype", "is_autocast_enabled", "utils",
     "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly", "summary",
     "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
     "float16", "float32", "float64", "from_dlpack", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype",
     "get_rng_state", "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linalg", "linspace",
     "load", "long", "manual_seed", "nn", "no_grad", "ones", "ones_like", "optim", "promote_types", "rand", "rand_like",
-    "randint", "randn", "randn_like", "randperm", "result_type", "save", "set_default_device", "set_default_dtype",
+    "randint", "randn", "randn_like", "randperm", "result_type", "rnn", "save", "set_default_device", "set_default_dtype",
     "set_grad_enabled", "set_rng_state", "special", "tape", "tensor", "uint8", "wgpu", "zeros", "zeros_like",
     *op.PUBLIC,
 ]  # fmt: skip

@@ -20,6 +20,7 @@ class _State(threading.local):
     """
 
     enabled = True
+    autocast: Any = None  # the cast.Policy of the autocast region this thread is in
 
     def __init__(self) -> None:
         quiet = contextvars.copy_context()

@@ -11,6 +11,7 @@ from numpy import ndarray
 
 from . import dtypes, shapes
 from .aliasing import track_view
+from .cast import listed
 from .create import from_numpy
 from .grad_mode import state
 from .tape import make_node, make_pick
@@ -72,6 +73,7 @@ def register(cls: type[Op]) -> type[Op]:
 def public(function: Callable, name: str | None = None, method: bool = True) -> Callable:
     """Make a function public as ag.<name> and, with `method`, as Tensor.<name>."""
     name = name or function.__name__
+    function = listed(function, name)
     PUBLIC[name] = function
     if method:
         setattr(Tensor, name, function)

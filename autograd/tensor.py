@@ -161,14 +161,15 @@ class Tensor:
     def owns_memory(self) -> bool:
         """Whether nothing else can see this tensor's memory."""
         data = self.data
-        if getrefcount(data) > 3 or not self.is_contiguous():  # its slot, our variable, getrefcount's argument
+        if getrefcount(data) > 3:  # its slot, our variable, getrefcount's argument
             return False
         if data.__class__ is not ndarray:
-            return data.pending is not None or getrefcount(data.storage) <= 2
-        base = data.base
+            return data.is_contiguous() and (data.pending is not None or getrefcount(data.storage) <= 2)
+        base, flags = data.base, data.flags
         if base is None:
-            return data.flags.owndata
-        return base.__class__ is ndarray and base.flags.owndata and base.size == data.size and getrefcount(base) <= 3
+            return flags.owndata and flags.c_contiguous
+        whole = base.__class__ is ndarray and base.flags.owndata and base.size == data.size and flags.c_contiguous
+        return whole and getrefcount(base) <= 3
 
     def one(self) -> Tensor:
         """A one of this shape and dtype: where backward() starts. Short, because every backward pays it."""

@@ -192,7 +192,23 @@ def segments():
     return Row(tuple(cases))
 
 
+def block_cell(x, h, w_ru, w_c, b_ru, b_c):
+    """TensorFlow's block cell: r, u, c, h, side by side."""
+    both = sigmoid(np.einsum("bi,ij->bj", np.concatenate([x, h], 1), w_ru) + b_ru)
+    r, u = np.split(both, 2, 1)
+    c = np.tanh(np.einsum("bi,ij->bj", np.concatenate([x, r * h], 1), w_c) + b_c)
+    return np.concatenate([r, u, c, u * h + (1 - u) * c], 1)
+
+
 ROWS = {
+    "gru_block_cell": Row(
+        (
+            Case(
+                lambda *x: ag.cat(ag.rnn.gru_block_cell(*x), 1), block_cell,
+                (((2, 3), (2, 2), (5, 4), (5, 2), (4,), (2,)), ((1, 1), (1, 1), (2, 2), (2, 1), (2,), (1,))),
+            ),
+        ),
+    ),
     "gru": forward_row("gru"),
     "gru_backward": backward_row("gru_backward", 4),
     "gru_before": forward_row("gru_before"),

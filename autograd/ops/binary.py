@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..cast import listed
 from ..op import Op, binary, public, register
 from ..tape import Node
 from ..tensor import Tensor
@@ -323,7 +324,8 @@ for _name, _function in {
     "add": _add, "sub": _sub, "mul": mul, "truediv": _div, "pow": pow, "floordiv": floor_divide, "mod": remainder,
     "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor,
 }.items():  # fmt: skip
-    setattr(Tensor, f"__{_name}__", operator(_function))
-    setattr(Tensor, f"__r{_name}__", _swapped(operator(_function)))
+    _operator = listed(operator(_function), _name)
+    setattr(Tensor, f"__{_name}__", _operator)
+    setattr(Tensor, f"__r{_name}__", _swapped(_operator))
 for _name, _function in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
     setattr(Tensor, f"__{_name}__", operator(_function))

@@ -117,8 +117,8 @@ def outer(a: Tensor, b: Tensor) -> Tensor:
     return a.unsqueeze(1) * b
 
 
-public(matmul)
+_product = public(matmul)
 for _name, _dims in (("mm", (2, 2)), ("bmm", (3, 3)), ("mv", (2, 1)), ("dot", (1, 1))):
     public(_of_ndim(_name, *_dims))
 public(outer)
-Tensor.__matmul__ = lambda a, b: matmul(a, b) if isinstance(b, Tensor) else NotImplemented  # type: ignore[attr-defined]
+Tensor.__matmul__ = lambda a, b: _product(a, b) if isinstance(b, Tensor) else NotImplemented  # type: ignore[attr-defined]

@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cast import listed
 from ..grad_mode import enable_grad, state
 from ..op import Op, apply, register
 from ..tape import Node, grad
@@ -44,6 +45,8 @@ from . import rnn_cells, rnn_numpy
 from .rnn_composite import GATES, activation, composite, on_device
 from .select import where
 from .views import cat
+
+lowered = partial(listed, name="rnn")  # autocast casts what a layer is given
 
 ALL = tuple(range(8))  # every gradient needs every input: x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr
 
@@ -249,6 +252,7 @@ def _in_segments(k: int, x: Tensor, h: Tensor, *weights: Any, cell: str, mask: A
     return cat(parts[::-1] if reverse else parts), h, c
 
 
+@lowered
 def layer(cell: str, x: Tensor, h0: Tensor, w_ih: Tensor | None, w_hh: Tensor, b_ih: Tensor | None = None,
           b_hh: Tensor | None = None, c0: Tensor | None = None, w_hr: Tensor | None = None, *, lengths: Any = None,
           mask: Any = None, padding: str = "zero", reverse: bool = False, checkpoint: int | None = None,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ..grad_mode import no_grad
 from ..op import Op, apply, register
 from ..tape import Node
 from ..tensor import Tensor, wrap
 from .rnn_composite import activation
+from .rnn_numpy import sigmoid_of, widened
 from .views import cat
 
 
@@ -74,10 +76,24 @@ def _gradient(x: Tensor, h: Tensor, w_ru: Tensor, w_c: Tensor, r: Tensor, u: Ten
     return into_ru[:, :inputs] + d_x2, into_ru[:, inputs:] + d_hr * r + dh * u, d_c_bar, d_ru_bar
 
 
-def _arrays(function: Callable, *arrays: Any) -> tuple:
-    """A function of Tensors on the arrays of either device."""
+def _on_host(*arrays: np.ndarray) -> tuple:
+    """The formula on NumPy arrays."""
+    dtype = arrays[0].dtype
+    x, h, w_ru, w_c, b_ru, b_c = widened(*arrays)
+    both = np.concatenate([x, h], 1) @ w_ru
+    both += b_ru
+    sigmoid_of(both)
+    r, u = np.split(both, 2, 1)
+    c = np.concatenate([x, r * h], 1) @ w_c
+    c += b_c
+    np.tanh(c, out=c)
+    return tuple(a.astype(dtype) for a in (r, u, c, u * (h - c) + c))
+
+
+def _on_gpu(*arrays: Any) -> tuple:
+    """The formula in Tensor operations: two products, and elementwise kernels made for it."""
     with no_grad():
-        return tuple(y.contiguous().data for y in function(*map(wrap, arrays)))
+        return tuple(y.contiguous().data for y in _formula(*map(wrap, arrays)))
 
 
 @register
@@ -86,8 +102,8 @@ class GruBlockCell(Op):
     dx, dh, dw_ru, dw_c, db_ru, db_c: see gru_block_cell_grad in autograd/rnn.py
     """
 
-    numpy = staticmethod(lambda *arrays: _arrays(_formula, *arrays))
-    wgpu = staticmethod(lambda *arrays: _arrays(_formula, *arrays))
+    numpy = staticmethod(_on_host)
+    wgpu = staticmethod(_on_gpu)
     saves = ((0, 1, 2, 3, 4, 5),) * 4 + ((), ())
     keeps = True
     outputs = 4

@@ -118,8 +118,8 @@ def build(device, info, wgpu_device):
         ),
         0,
     )
-    largest = min(wgpu_device.limits[key] for key in RAISED_LIMITS)
-    pool = Pool(wgpu_device, largest, lambda idents: queue.forget(idents), lambda: queue.drain())
+    sizes = [wgpu_device.limits[key] for key in RAISED_LIMITS]
+    pool = Pool(wgpu_device, *sizes, lambda idents: queue.forget(idents), lambda: queue.drain())
     queue = Queue(wgpu_device, pool, counters, fastpath.choose())
     pipelines = Pipelines(wgpu_device, counters)
     return Gpu(device, info, wgpu_device, pool, queue, pipelines, counters)

@@ -54,19 +54,37 @@ def failure(said, error):
 
 
 class Storage:
-    """A buffer on loan from the pool: it goes back when the last Array lets go."""
+    """A buffer on loan from the pool: it goes back when the last Array lets go.
 
-    __slots__ = ("buffer", "id", "give", "bounds")
+    large: whether it is more than one binding may show.
+    """
 
-    def __init__(self, buffer, give):
+    __slots__ = ("buffer", "id", "give", "bounds", "large")
+    start, nbytes = 0, None  # what a kernel is shown: all of it
+
+    def __init__(self, buffer, give, large=False):
         self.buffer = buffer
         self.id = buffer.id
         self.give = give
+        self.large = large
         # Lowest and highest index per view, where someone has looked; None once written to.
         self.bounds = None
 
     def __del__(self):
         self.give(self.buffer)
+
+
+class Window:
+    """Part of a large Storage, for a kernel to bind: bytes from `start` on."""
+
+    __slots__ = ("whole", "buffer", "id", "start", "nbytes", "bounds")
+    large = False
+
+    def __init__(self, whole, start, nbytes):
+        self.whole, self.buffer = whole, whole.buffer  # `whole` keeps the memory
+        self.id = whole.id, start, nbytes
+        self.start, self.nbytes = start, nbytes
+        self.bounds = None
 
 
 class Array:
@@ -174,6 +192,7 @@ class Gpu:
         self.counters = counters
         self.kernels = {}
         self.tuned = {}  # see tune.py
+        self.has_large = False  # whether there ever was a tensor larger than a binding: see large.py
         self.waiting = []  # weak references to the Arrays that fuse.py has yet to compute
         self.fused = Plans()
         self.record = queue.record
@@ -185,7 +204,10 @@ class Gpu:
         shape, dtype = tuple(shape), np.dtype(dtype)
         size = element_count(shape)
         stored = self.check(shape, dtype)
-        storage = Storage(self.take(size * stored.itemsize), self.give)
+        nbytes = size * stored.itemsize
+        large = nbytes > self.pool.max_binding
+        self.has_large = self.has_large or large
+        storage = Storage(self.pool.take_large(nbytes) if large else self.take(nbytes), self.give, large)
         return Array(storage, shape, contiguous_strides(shape), 0, dtype, self, size)
 
     def check(self, shape, dtype):

@@ -160,6 +160,14 @@ class Elementwise:
         libs = (*TYPE_LIBS[kind], "params", main)
         return gpu.pipelines.get(self.name, libs, text)
 
+    def now(self, operands, dtype):
+        """Compute at once, in pieces where operands or result are too large for one kernel."""
+        from .large import elementwise, involved
+
+        if involved(operands):
+            return elementwise(self, operands, dtype, self.result_dtype(dtype))
+        return self.direct(*operands, dtype=dtype)
+
     def plan(self, operands, dtype, aligned):
         """Work out a launch. `aligned`: every offset is a multiple of four elements."""
         arrays = [a for a in operands if isinstance(a, Array)]
@@ -247,7 +255,7 @@ class Unary(Elementwise):
         x.gpu.counters["ops"] += 1
         if fuse.ENABLED and worth_waiting(x, x, x.dtype):
             return fuse.pend(self, (x,), x.dtype, self.result_dtype(x.dtype))
-        return self.direct(x)
+        return self.now((x,), x.dtype)
 
     def direct(self, x, dtype=None):
         """Compute at once, in a kernel of this op alone; `dtype` is x's."""
@@ -282,7 +290,7 @@ class Binary(Elementwise):
         first.gpu.counters["ops"] += 1
         if fuse.ENABLED and worth_waiting(a, b, dtype):
             return fuse.pend(self, (a, b), dtype, self.result_dtype(dtype))
-        return self.direct(a, b)
+        return self.now((a, b), dtype)
 
     def direct(self, a, b, dtype=None):
         """Compute at once, in a kernel of this op alone; `dtype` is the operands'."""
@@ -331,7 +339,7 @@ class Ternary(Elementwise):
         cond.gpu.counters["ops"] += 1
         if fuse.ENABLED and dtype is not None and worth_waiting(cond, a, dtype) and worth_waiting(cond, b, dtype):
             return fuse.pend(self, (cond, a, b), dtype, dtype)
-        return self.direct(cond, a, b, dtype)
+        return self.now((cond, a, b), dtype)
 
     def direct(self, cond, a, b, dtype=None):
         """Compute at once, in a kernel of this op alone; `dtype` is that of a and b, needed when both are numbers."""

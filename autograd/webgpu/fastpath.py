@@ -22,11 +22,12 @@ class SafeRecorder:
     map_mode = "READ"
 
     def bind(self, device, layout, arena, buffers):
-        """A bind group: the arena's current slot, then whole buffers."""
+        """A bind group: the arena's current slot, then (buffer, start, bytes or None: all of it)."""
         slot = {"buffer": arena, "offset": 0, "size": SLOT_BYTES}
         entries = [{"binding": 0, "resource": slot}]
-        for binding, buffer in enumerate(buffers, start=1):
-            entries.append({"binding": binding, "resource": {"buffer": buffer}})
+        for binding, (buffer, start, nbytes) in enumerate(buffers, start=1):
+            part = {"buffer": buffer, "offset": start}
+            entries.append({"binding": binding, "resource": part if nbytes is None else {**part, "size": nbytes}})
         return device.create_bind_group(layout=layout, entries=entries)
 
     def record(self, compute_pass, work, first_slot):
@@ -75,15 +76,16 @@ class FastRecorder:
         return result
 
     def bind(self, device, layout, arena, buffers):
-        """A bind group's handle: the arena's current slot, then whole buffers."""
+        """A bind group's handle: the arena's current slot, then (buffer, start, bytes or None: all of it)."""
         entries = self.ffi.new("WGPUBindGroupEntry[]", len(buffers) + 1)
         entries[0].buffer = arena._internal
         entries[0].size = SLOT_BYTES
-        for binding, buffer in enumerate(buffers, start=1):
+        for binding, (buffer, start, nbytes) in enumerate(buffers, start=1):
             entry = entries[binding]
             entry.binding = binding
             entry.buffer = buffer._internal
-            entry.size = self.whole
+            entry.offset = start
+            entry.size = self.whole if nbytes is None else nbytes
         wanted = self.ffi.new("WGPUBindGroupDescriptor *")
         wanted.layout = layout._internal
         wanted.entries = entries

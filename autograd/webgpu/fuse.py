@@ -79,6 +79,11 @@ def pend(launcher, operands, main, dtype):
             gpu = x.gpu
             shape = x.shape if shape is None or shape == x.shape else broadcast_shapes(shape, x.shape)
     gpu.check(shape, dtype)
+    if gpu.has_large or element_count(shape) * 4 > gpu.pool.max_binding:
+        from .large import elementwise, involved
+
+        if involved(operands):
+            return elementwise(launcher, operands, main, dtype)
     ops, leaves, args = 1, (), []
     for x in operands:
         p = x.pending if isinstance(x, Array) else None

@@ -4,13 +4,16 @@ A buffer may hold more than a kernel may see of it (128 MiB by WebGPU's defaults
 into boxes whose part of every operand fits; a kernel then binds a window of the buffer. Other kernels refuse it.
 """
 
-import numpy as np
-
-from . import fuse
 from .buffers import STORED, Array, Window
+from .elementwise import Binary
 from .fuse import constant
-from .layout import broadcast_shapes, broadcast_strides, element_count, extent
+from .layout import broadcast_shapes, broadcast_strides, contiguous_strides, element_count, extent
+from .movement import Cat
+from .packed import FLOAT32
 
+add, cat = Binary("add"), Cat()
+JOINS = {"sum": add, "prod": Binary("mul"), "any": Binary("maximum"), "all": Binary("minimum")}
+JOINS |= {"max": JOINS["any"], "min": JOINS["all"]}
 ALIGNMENT = 256  # of a binding's offset, in bytes; also more than the padding that wide stores may touch
 
 
@@ -114,15 +117,21 @@ def halves(a):
     return d, [(*box[:d], cut, *box[d + 1 :]) for cut in ((0, half), (half, a.shape[d] - half))]
 
 
-def reduce(fold, x, axes, dtype):
-    """fold(x, axes, keepdims=True, dtype) of a large x: of its halves, and then of these."""
+def reduce(fold, x, axes, shape, dtype):
+    """fold(x, axes, dtype=dtype) in its shape, of a large x."""
+    kept = FLOAT32 if dtype.itemsize == 2 else dtype
+    y = x.gpu.rounded(folded(fold, x, axes, kept), dtype)
+    return y.view(shape, contiguous_strides(shape), y.offset)
+
+
+def folded(fold, x, axes, dtype):
+    """The folds of x's halves, joined, with all dimensions kept."""
     cut = halves(x)
     if cut is None:
         return fold(window(x), axes, True, dtype)
     d, both = cut
-    parts = [reduce(fold, raw(x, box), axes, dtype) for box in both]
-    joined = cat(parts, d)
-    return fold(joined, (d,), True, dtype) if d in axes else joined
+    parts = [folded(fold, raw(x, box), axes, dtype) for box in both]
+    return JOINS[fold.name](*parts) if d in axes else cat(*parts, axis=d)
 
 
 def raw(a, box):
@@ -132,11 +141,14 @@ def raw(a, box):
     return Array(a.storage, shape, a.strides, offset, a.dtype, a.gpu, element_count(shape))
 
 
-def cat(parts, d):
-    """One after the other along a dimension."""
-    from .movement import Cat
+def cells(a, b):
+    """How many elements a product has."""
+    return element_count(broadcast_shapes(a.shape[:-2], b.shape[:-2])) * a.shape[-2] * b.shape[-1]
 
-    return Cat()(*parts, axis=d)
+
+def fits(a, b):
+    """Whether one kernel can see the operands and the result of a product."""
+    return not (a.storage.large or b.storage.large) and cells(a, b) * 4 + 2 * ALIGNMENT <= a.gpu.pool.max_binding
 
 
 def product(matmul, a, b, bias, dtype):
@@ -145,34 +157,33 @@ def product(matmul, a, b, bias, dtype):
     a, b = spread(a, (*batch, *a.shape[-2:])), spread(b, (*batch, *b.shape[-2:]))
     cut_a, cut_b = halves(a), halves(b)
     shape = (*batch, a.shape[-2], b.shape[-1])
-    too_large = element_count(shape) * 4 + 2 * ALIGNMENT > a.gpu.pool.max_binding
-    if cut_a is None and cut_b is None and not too_large:
+    if cut_a is None and cut_b is None and cells(a, b) * 4 + 2 * ALIGNMENT <= a.gpu.pool.max_binding:
         return matmul.product(window(a), window(b), bias, dtype)
     n = len(batch)
     if cut_a is not None:
         d = cut_a[0]
     elif cut_b is not None:
-        d = {n: n + 2, n + 1: n + 1}.get(cut_b[0], cut_b[0])
-        d = n + 2 if d == n + 2 else d if d < n else n + 3
+        d = cut_b[0] + (cut_b[0] >= n)
     else:
         d = max(range(n + 2), key=shape.__getitem__)
-        d = n + 3 if d == n + 1 else d
-    return along(matmul, a, b, bias, dtype, d, n)
+        d += d == n + 1
+    return in_halves(matmul, a, b, bias, dtype, d, n)
 
 
-def along(matmul, a, b, bias, dtype, d, n):
-    """The product with dimension d halved: below n the batch, n rows, n + 1 and n + 2 k (of a and b), n + 3 columns."""
-    if d < n + 1:
-        pairs = [(x, cut_at(b, d, k) if d < n else b) for k, x in enumerate((cut_at(a, d, 0), cut_at(a, d, 1)))]
-        return cat([product(matmul, x, y, bias, dtype) for x, y in pairs], d)
-    if d == n + 3:
+def in_halves(matmul, a, b, bias, dtype, d, n):
+    """The product with one dimension halved: below n of the batch, n the rows, n + 1 what is summed, n + 2 the columns."""
+    if d < n:
+        return cat(*[product(matmul, cut_at(a, d, k), cut_at(b, d, k), bias, dtype) for k in (0, 1)], axis=d)
+    if d == n:
+        return cat(*[product(matmul, cut_at(a, n, k), b, bias, dtype) for k in (0, 1)], axis=n)
+    if d == n + 2:
         biases = [bias if bias is None else cut_at(bias, 0, k) for k in (0, 1)]
-        return cat([product(matmul, a, cut_at(b, n + 1, k), biases[k], dtype) for k in (0, 1)], n + 1)
-    wide = np.dtype(np.float32) if a.dtype.itemsize == 2 else a.dtype
-    first, second = (product(matmul, cut_at(a, n + 1, k), cut_at(b, n, k), None, wide) for k in (0, 1))
-    total = matmul.add(first, second)
+        return cat(*[product(matmul, a, cut_at(b, n + 1, k), biases[k], dtype) for k in (0, 1)], axis=n + 1)
+    wide = FLOAT32 if a.dtype.itemsize == 2 else a.dtype
+    total, second = (product(matmul, cut_at(a, n + 1, k), cut_at(b, n, k), None, wide) for k in (0, 1))
+    total = add(total, second)
     if bias is not None:
-        total = matmul.add(total, a.gpu.rounded(bias, wide))
+        total = add(total, a.gpu.rounded(bias, wide))
     return a.gpu.rounded(total, dtype)
 
 
@@ -182,6 +193,3 @@ def cut_at(a, d, k):
     bounds = [(0, n) for n in a.shape]
     bounds[d] = ((0, half), (half, a.shape[d] - half))[k]
     return raw(a, bounds)
-
-
-assert fuse.MAX_READS  # imported for its side: launchers and expressions know each other

@@ -125,6 +125,11 @@ class Matmul:
 
     def product(self, a, b, bias, dtype):
         """The product written in `dtype`: the operands' own or float32."""
+        cells = element_count(a.shape[:-1]) * b.shape[-1]
+        if a.storage.large or b.storage.large or 4 * cells > a.gpu.pool.max_binding // 2:
+            y = self.in_pieces(a, b, bias, dtype)
+            if y is not None:
+                return y
         extra = None if bias is None else bias.strides
         key = (a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype)
         key += (extra, dtype, a.gpu)
@@ -134,6 +139,12 @@ class Matmul:
         y = a.gpu.empty(plan[0], dtype)
         queue_product(plan, a, b, bias, y)
         return y
+
+    def in_pieces(self, a, b, bias, dtype):
+        """The product where one kernel cannot see all of it; None where it can."""
+        from .large import fits, product
+
+        return None if fits(a, b) else product(self, a, b, bias, dtype)
 
     def first(self, key, a, b, bias, dtype):
         """A product not met before; kept as a plan where it is one plain dispatch."""

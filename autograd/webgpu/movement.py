@@ -65,7 +65,9 @@ def full(shape, value, dtype, gpu):
 def fill(shape, value, dtype, gpu):
     """An Array of this shape with every element equal to `value`, written now."""
     y = gpu.empty(shape, dtype)
-    if y.size:
+    if y.storage.large:
+        copy_into(y, value)
+    elif y.size:
         words = -(-y.size * STORED[y.dtype].itemsize // 4)
         params = (-(-words // 4), word_of(value, y.dtype))
         gpu.run(gpu.kernel("fill"), (y,), params, workgroups(-(-words // (4 * WORKGROUP))))
@@ -99,6 +101,10 @@ def copy_into(dst, src):
         src = copy(src)
     gpu.settle(dst.storage)
     dst.storage.bounds = None
+    if dst.storage.large or (not scalar and src.storage.large):
+        from .large import copy_into
+
+        return copy_into(dst, src)
     if packs:
         return halves_into(dst, src)
     offset = 0 if scalar else src.offset

@@ -45,9 +45,10 @@ class Pool:
     step, and the bind groups that name them are found in their cache.
     """
 
-    def __init__(self, device, max_bytes, on_drop, drain):
+    def __init__(self, device, max_bytes, max_binding, on_drop, drain):
         self.device = device
         self.max_bytes = max_bytes
+        self.max_binding = min(max_binding, max_bytes)
         self.on_drop = on_drop
         self.drain = drain
         self.batch = 0
@@ -64,6 +65,14 @@ class Pool:
         except (KeyError, IndexError):
             return self._create(nbytes, size)
 
+    def take_large(self, nbytes):
+        """A buffer larger than a binding; of a size of its own, so that no kernel is given one as a small one."""
+        size = max(size_class(nbytes), size_class(self.max_binding) + 256)
+        try:
+            return self.buffers[heappop(self.free[size])]
+        except (KeyError, IndexError):
+            return self._create(nbytes, size)
+
     def give(self, buffer, push=heappush):
         """Return a buffer. Runs in finalisers, at exit too, when globals are gone: no lock, one atomic push."""
         buffer.stamp = self.batch
@@ -74,7 +83,7 @@ class Pool:
             self.refuse(nbytes)
         if self.pooled()[1] > max(KEEP_BYTES, self.live()[1]):
             self.trim()
-        wanted = min(size, self.max_bytes & ~15)
+        wanted = min(size, (self.max_bytes if nbytes > self.max_binding else self.max_binding) & ~15)
         gpu_buffer = self.allocate(wanted)
         buffer = Buffer(self.next_id, size, gpu_buffer)
         self.next_id += 1
@@ -84,9 +93,9 @@ class Pool:
         return buffer
 
     def refuse(self, nbytes):
-        """Say that no kernel could bind a buffer of this size."""
+        """Say that there can be no buffer of this size."""
         raise ValueError(
-            f"[wgpu] one tensor needs {nbytes:,} bytes and this adapter binds at most "
+            f"[wgpu] one tensor needs {nbytes:,} bytes and this adapter's buffers hold at most "
             f"{self.max_bytes:,}. Split it, or keep it on the CPU."
         )
 

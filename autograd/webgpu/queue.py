@@ -190,7 +190,9 @@ class Queue:
     def _bind(self, kernel, key, storages):
         if len(self.groups) >= 8192:
             self.groups.clear()
-        buffers = [storage.buffer.gpu_buffer for storage in storages]
+        if any(storage.large for storage in storages):
+            self._refuse_large(kernel, storages)
+        buffers = [(storage.buffer.gpu_buffer, storage.start, storage.nbytes) for storage in storages]
         try:
             group = self.recorder.bind(
                 self.device, kernel.layout.group_layout, self.arena, buffers
@@ -200,10 +202,20 @@ class Queue:
         self.groups[key] = group
         return group
 
+    def _refuse_large(self, kernel, storages):
+        nbytes = max(storage.buffer.size for storage in storages if storage.large)
+        raise ValueError(
+            f"[{kernel.name}] a tensor's memory of {nbytes:,} bytes is more than the {self.pool.max_binding:,} that "
+            "this adapter binds at once. Elementwise ops, copies, sums and products run in pieces, this does not: "
+            "use it on parts, after .clone()."
+        )
+
     def forget(self, idents):
         """Drop the bind groups of buffers that are gone."""
         with self.lock:
-            stale = [key for key in self.groups if not idents.isdisjoint(key[1:])]
+            stale = [
+                key for key in self.groups if any((k[0] if k.__class__ is tuple else k) in idents for k in key[1:])
+            ]
             for key in stale:
                 del self.groups[key]
 

@@ -111,6 +111,8 @@ class Fold:
         return dtype
 
     def __call__(self, x, axes, keepdims=False, dtype=None):
+        if x.storage.large:
+            return self.of_large(x, axes, keepdims, dtype)
         key = (x.shape, x.strides, x.dtype, axes, keepdims, dtype, x.offset % 4, x.gpu)
         plan = self.plans.get(key)
         if plan is None:
@@ -125,6 +127,13 @@ class Fold:
             x.gpu.run(step.kernel, (x, y), head + step.tail, step.groups)
             x, offset = y, 0
         return y if final == dtype else x.gpu.cast(y, final)
+
+    def of_large(self, x, axes, keepdims, dtype):
+        """The same of an operand that no one kernel can see."""
+        from .large import reduce
+
+        dtype = np.dtype(dtype) if dtype is not None else self.result_dtype(x.dtype)
+        return reduce(self, x, axes, out_shape(x.shape, axes, keepdims), dtype)
 
     def plan(self, x, axes, keepdims, dtype):
         """(output shape, dtype written, output dtype, passes); no pass where there is nothing to fold."""

@@ -1,5 +1,6 @@
 """The layers and losses as functions, one family a file. PyTorch's names, arguments and numbers."""
 
+from ...cast import listed
 from ...ops.matmul import linear
 from ...ops.softmax import log_softmax, softmax
 from .activation import (
@@ -99,3 +100,6 @@ __all__ = [
     "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
     "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
+
+for _name in __all__:
+    globals()[_name] = listed(globals()[_name], _name)  # what autocast has in its lists looks whether it is on
