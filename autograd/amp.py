@@ -24,8 +24,8 @@ from . import dtypes
 from .cast import LISTS, Policy
 from .dtypes import DType
 from .grad_mode import no_grad, state
-from .optim.optimizer import Optimizer
 from .ops.views import stack
+from .optim.optimizer import Optimizer
 from .tensor import Tensor
 
 _DEFAULT = {"cpu": dtypes.bfloat16, "wgpu": dtypes.float16}

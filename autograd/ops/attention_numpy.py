@@ -64,7 +64,8 @@ class _Scores:
     """Computes the scores of a block again and again: in the forward pass, then in the backward one."""
 
     def __init__(self, q: ndarray, k: ndarray, mask: ndarray | None, scale: float, causal: bool, p: float, seed: int):
-        self.q, self.kt, self.scale, self.causal = q, k.swapaxes(-1, -2), scale, causal
+        self.q = q * q.dtype.type(scale)  # a pass over q, not over every score
+        self.kt, self.causal = k.swapaxes(-1, -2), causal
         self.shape = (*q.shape[:-1], k.shape[-2])
         self.mask = None if mask is None else np.broadcast_to(mask, self.shape)
         self.p, self.seed = p, seed
@@ -73,7 +74,6 @@ class _Scores:
     def at(self, index: tuple, rows: slice) -> ndarray:
         """scale q k^T + mask: -inf where nothing may be seen."""
         s = np.matmul(self.q[index][..., rows, :], self.kt[index])
-        s *= s.dtype.type(self.scale)
         if self.mask is not None:
             mask = self.mask[index][..., rows, :]
             if mask.dtype == bool:
@@ -144,7 +144,7 @@ def backward(dy: ndarray, q: ndarray, k: ndarray, v: ndarray, mask: ndarray | No
             dv[index] += np.matmul(prob.swapaxes(-1, -2), dy[at])
         dp -= delta[at]
         dp *= prob  # 0 where nothing is seen, whatever dp holds
-        dp *= dp.dtype.type(scale)
         dq[at] = np.matmul(dp, k[index])
-        dk[index] += np.matmul(dp.swapaxes(-1, -2), q[at])
+        dk[index] += np.matmul(dp.swapaxes(-1, -2), scores.q[at])
+    dq *= q.dtype.type(scale)
     return tuple(g.astype(dtype, copy=False) for g in (dq, dk, dv))  # type: ignore[return-value]

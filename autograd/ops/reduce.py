@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, shapes
-from ..op import Op, apply, public, register
+from ..grad_mode import state
+from ..op import Op, apply, public, record_one, register
 from ..tape import Node
 from ..tensor import Tensor, wrap
 from ..webgpu import launch, views
@@ -148,8 +149,13 @@ def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
     if dim is None and dtype is None and axis is None:
         data = x.data
         if data.dtype.kind == "f":
-            axes, keepdim = _ALL_AXES[len(data.shape)], keepdim if keepdims is None else keepdims
-            return apply(Sum, x, axes=axes, keepdims=keepdim, dtype=data.dtype)
+            attrs = {"axes": _ALL_AXES[len(data.shape)], "keepdims": keepdim if keepdims is None else keepdims, "dtype": data.dtype}
+            if data.__class__ is not np.ndarray or data.dtype is _HALF:
+                return apply(Sum, x, **attrs)
+            y = wrap(state.run(np.add.reduce, data, None, None, None, attrs["keepdims"]))  # the short path: every loss ends here
+            if x._requires_grad and state.enabled:
+                record_one(Sum, x, y, attrs)
+            return y
     d = dtypes.as_dtype(dtype) if dtype is not None else x.dtype if x.dtype.is_floating_point else dtypes.int64
     if dtype is not None and d is not x.dtype and d.is_floating_point:
         x = x.to(d) if x.dtype not in dtypes.SHORT else x

@@ -99,7 +99,7 @@ def test_transfers_short_of_memory_say_so(gpu, monkeypatch):
     np.testing.assert_array_equal(gpu.download(x), 1)
 
 
-def test_a_tensor_larger_than_a_binding_is_refused_with_sizes(gpu, monkeypatch):
+def test_a_tensor_larger_than_a_buffer_is_refused_with_sizes(gpu, monkeypatch):
     x = ag.ones(1000, device="wgpu") * 2
     monkeypatch.setattr(gpu.pool, "max_bytes", 100_000)
     for make in (
@@ -110,7 +110,7 @@ def test_a_tensor_larger_than_a_binding_is_refused_with_sizes(gpu, monkeypatch):
         lambda: ag.cat([x] * 40),
         lambda: x.expand(50, 1000).contiguous(),
     ):
-        with pytest.raises(ValueError, match=r"needs [\d,]+ bytes and this adapter binds at most 100,000"):
+        with pytest.raises(ValueError, match=r"needs [\d,]+ bytes and this adapter's buffers hold at most 100,000"):
             make().numpy()
     np.testing.assert_array_equal(x.numpy(), 2)
 

@@ -126,3 +126,13 @@ def test_what_does_not_run_in_pieces_says_so(small):
     part = a[:10].clone().softmax(1)
     e = np.exp(x[:10] - x[:10].max(1, keepdims=True))
     same(part, e / e.sum(1, keepdims=True))
+
+
+def test_one_that_is_large_by_the_adapters_own_limit(gpu):
+    """On software Vulkan that is 128 MiB; elsewhere this is an ordinary tensor."""
+    n = min(gpu.pool.max_binding, 1 << 27) // 4 + 1001
+    x = ag.ones(n, device="wgpu") * 0.5
+    x[n - 3 :] = 2
+    assert x.data.nbytes > gpu.pool.max_binding or gpu.pool.max_binding > 1 << 27
+    y = x + 1
+    assert y[n - 5 :].tolist() == [1.5, 1.5, 3, 3, 3] and y.sum().item() == pytest.approx(1.5 * n + 4.5, rel=1e-6)

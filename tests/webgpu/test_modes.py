@@ -32,13 +32,13 @@ def test_limits_are_webgpus_own_when_asked(run):
 import autograd as ag
 gpu = ag.wgpu.open_device()
 assert gpu.wgpu_device.limits["max-buffer-size"] == 1 << 28
-assert gpu.pool.max_bytes == 1 << 27
+assert gpu.pool.max_bytes == 1 << 28 and gpu.pool.max_binding == 1 << 27
 try:
-    ag.zeros(1 << 26, device="wgpu")
+    ag.zeros(1 << 27, device="wgpu")
 except ValueError as error:
     print(error)
 """
     done = run(code, AUTOGRAD_WGPU_LIMITS="default")
-    assert b"needs 268,435,456 bytes and this adapter binds at most 134,217,728" in done.stdout, done.stderr
+    assert b"needs 536,870,912 bytes and this adapter's buffers hold at most 268,435,456" in done.stdout, done.stderr
     done = run("import autograd as ag; ag.wgpu.open_device()", AUTOGRAD_WGPU_LIMITS="tiny")
     assert b"ValueError: [wgpu] AUTOGRAD_WGPU_LIMITS" in done.stderr

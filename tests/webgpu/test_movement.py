@@ -42,7 +42,7 @@ def test_refusals(gpu):
         gpu.upload(np.zeros(3, np.complex64))
     with pytest.raises(OverflowError, match="4294967296"):
         gpu.upload(np.array([1, 2**32]))
-    with pytest.raises(ValueError, match="binds at most"):
+    with pytest.raises(ValueError, match="buffers hold at most"):
         gpu.empty((2**31,), np.float32)
     with pytest.raises(ValueError, match="32 bits"):
         gpu.empty((2**33,), np.float32)
