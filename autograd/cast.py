@@ -14,15 +14,34 @@ from .dtypes import DType
 from .grad_mode import state
 from .tensor import Tensor
 
-# Products, in the short dtype. "rnn" stands for the recurrent layers and cells.
-_PRODUCTS = ["matmul", "mm", "bmm", "mv", "dot", "inner", "vdot", "addmm", "addmv", "addr", "addbmm", "baddbmm", "chain_matmul", "multi_dot", "einsum", "tensordot", "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "rnn", "scaled_dot_product_attention", "attention_weights"]
+# Products, in the short dtype. "rnn" stands for the recurrent layers and cells, which PyTorch lists for GPUs only.
+_PRODUCTS = (
+    "matmul", "mm", "bmm", "mv", "inner", "addmm", "addbmm", "baddbmm", "einsum", "tensordot", "linear", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "rnn", "scaled_dot_product_attention",
+    "attention_weights",
+)  # fmt: skip
 # Losses, whose sums are long and whose logarithms and squares are large, in float32 on both devices.
-_LOSSES = ["cosine_embedding_loss", "nll_loss", "hinge_embedding_loss", "poisson_nll_loss", "smooth_l1_loss", "cross_entropy", "l1_loss", "huber_loss", "margin_ranking_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "ctc_loss", "kl_div", "multilabel_margin_loss", "binary_cross_entropy_with_logits", "gaussian_nll_loss", "mse_loss", "multilabel_soft_margin_loss", "cdist"]
-_WIDE_ON_GPU = ["pow", "exp", "expm1", "log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sinh", "cosh", "tan", "acos", "asin", "erfinv", "softplus", "softmin", "softmax", "log_softmax", "layer_norm", "group_norm", "rms_norm", "cosine_similarity", "norm", "dist", "pdist", "renorm", "logsumexp", "prod", "sum", "cumsum", "cumprod", "nansum", "float_power"]
-_WIDE_ON_CPU = ["avg_pool3d", "max_pool3d", "adaptive_avg_pool3d", "binary_cross_entropy", "grid_sample", "grid_sampler_2d", "grid_sampler_3d", "prod", "quantile", "nanquantile", "trace", "cholesky", "cholesky_inverse", "cholesky_solve", "inverse", "pinverse", "det", "logdet", "slogdet", "svd", "qr", "lu", "triangular_solve", "matrix_power", "matrix_exp"]
+_LOSSES = (
+    "cosine_embedding_loss", "nll_loss", "hinge_embedding_loss", "poisson_nll_loss", "smooth_l1_loss", "cross_entropy",
+    "l1_loss", "huber_loss", "margin_ranking_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "ctc_loss",
+    "kl_div", "multilabel_margin_loss", "binary_cross_entropy_with_logits", "mse_loss", "cdist",
+)  # fmt: skip
+_WIDE_ON_GPU = (
+    "pow", "exp", "expm1", "log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sinh", "cosh", "tan", "acos", "asin",
+    "erfinv", "softplus", "softmin", "softmax", "log_softmax", "layer_norm", "group_norm", "rms_norm", "cosine_similarity",
+    "norm", "dist", "pdist", "renorm", "logsumexp", "prod", "sum", "cumsum", "cumprod", "nansum", "float_power",
+)  # fmt: skip
+_WIDE_ON_CPU = (
+    "avg_pool3d", "max_pool3d", "adaptive_avg_pool3d", "binary_cross_entropy", "grid_sample", "grid_sampler_2d",
+    "grid_sampler_3d", "prod", "quantile", "nanquantile", "trace", "cholesky", "cholesky_inverse", "cholesky_solve", "inverse",
+    "pinverse", "det", "logdet", "slogdet", "svd", "qr", "lu", "triangular_solve", "matrix_power", "matrix_exp",
+)  # fmt: skip
 
 # Single operations in PyTorch, made of listed ones here: they run in the dtype they are given.
-_WHOLE = ["elu", "selu", "celu", "mish", "gelu", "silu", "logsigmoid", "batch_norm", "instance_norm", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "logaddexp", "logaddexp2"]
+_WHOLE = (
+    "elu", "selu", "celu", "mish", "gelu", "silu", "logsigmoid", "batch_norm", "instance_norm", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "logaddexp", "logaddexp2",
+)  # fmt: skip
 
 LISTS: dict[str, dict[str, str]] = {
     "cpu": {
@@ -33,10 +52,10 @@ LISTS: dict[str, dict[str, str]] = {
     },
     "wgpu": {
         **dict.fromkeys(_WHOLE, "whole"),
-        **dict.fromkeys([*_PRODUCTS, "prelu"], "low"),
+        **dict.fromkeys([*_PRODUCTS, "addmv", "addr", "prelu"], "low"),
         **dict.fromkeys([*_LOSSES, *_WIDE_ON_GPU], "wide"),
         **dict.fromkeys(
-            ("addcdiv", "addcmul", "atan2", "bilinear", "cross", "grid_sample", "grid_sampler_2d", "grid_sampler_3d",
+            ("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "grid_sample", "grid_sampler_2d", "grid_sampler_3d",
              "index_put", "scatter_add", "cat", "stack", "concat"), "promote"),
         "binary_cross_entropy": "refuse",
     },
@@ -74,7 +93,8 @@ class Policy:
         if rule == "refuse":
             raise RuntimeError(f"[{name}] is not safe in {short} under autocast; use the loss that takes logits instead")
         known = {t.dtype for t in found}
-        target: Any = None if rule == "whole" else short if rule == "low" or (rule == "promote" and dtypes.float32 not in known) else dtypes.float32
+        stays_short = rule == "low" or (rule == "promote" and dtypes.float32 not in known)
+        target: Any = None if rule == "whole" else short if stays_short else dtypes.float32
         before, state.autocast = state.autocast, None
         try:
             if target is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,16 @@ def _weighted(x: object) -> tuple[DType, int]:
     if data is not None and hasattr(x, "requires_grad"):
         return BY_NUMPY[data.dtype], 2 if data.shape else 1
     return scalar_dtype(x), 0  # type: ignore[arg-type]
+
+
+def limits(dtype: DType) -> Any:
+    """NumPy's finfo, or the same of bfloat16: max, eps, nmant, minexp, smallest_subnormal."""
+    if dtype is not bfloat16:
+        return np.finfo(dtype.numpy)
+    return SimpleNamespace(
+        max=(2 - 2.0**-7) * 2.0**127, min=-(2 - 2.0**-7) * 2.0**127, eps=2.0**-7, nmant=7, minexp=-126,
+        tiny=2.0**-126, smallest_normal=2.0**-126, smallest_subnormal=2.0**-133, bits=16, dtype=dtype.numpy,
+    )  # fmt: skip
 
 
 def widened(x: Any) -> Any:

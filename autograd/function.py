@@ -260,13 +260,12 @@ def once_differentiable(function: Callable) -> Callable:
     def backward(ctx: Any, *grads: Any) -> Any:
         with no_grad():
             found = function(ctx, *grads)
-        node = ctx._node
-        used = [t for t in (*grads, *(ctx.saved_tensors if node is not None else ())) if isinstance(t, Tensor)]
+        used = [t for t in (*grads, *ctx.saved_tensors) if isinstance(t, Tensor)]
         if not state.enabled or not any(t._requires_grad for t in used):
             return found
         several = isinstance(found, tuple)
         outputs = found if several else (found,)
-        message = f"[{node.op.name}] its backward is marked once_differentiable and was differentiated"
+        message = f"[{ctx._node.op.name}] its backward is marked once_differentiable and was differentiated"
         refused = _Refuse.apply(message, len(outputs), *outputs, *used)
         return refused if several else refused[0]
 

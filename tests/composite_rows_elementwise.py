@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from op_table import FLOATS, INTS, NUMBERS, POSITIVE, Case, Row, binary, reduction, truth, unary
+from op_table import FLOATS, INTS, NUMBERS, POSITIVE, UNIT, Case, Row, binary, reduction, truth, unary
 
 ROWS = {
     "rsqrt": unary("rsqrt", lambda x: x**-0.5, POSITIVE),
@@ -22,4 +22,6 @@ ROWS = {
     "trunc": unary("trunc", math.trunc, dtypes=(*FLOATS, *INTS)),
     "all": reduction("all", all, (*NUMBERS, "bool"), gradient=False),
     "contiguous": Row((Case(lambda x: x.mT.contiguous(), lambda x: np.swapaxes(x, -1, -2), (((3, 4),), ((2, 3, 4),))),), linear="jointly"),
+    "asin": unary("asin", math.asin, UNIT),
+    "acos": unary("acos", math.acos, UNIT),
 }

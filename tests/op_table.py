@@ -287,8 +287,6 @@ TABLE = {
     ),
     "sin": unary("sin", math.sin),
     "cos": unary("cos", math.cos),
-    "asin": unary("asin", math.asin, UNIT),
-    "acos": unary("acos", math.acos, UNIT),
     # -- of two --
     "add": binary("add", lambda a, b: a + b, dtypes=NUMBERS, linear="jointly"),
     "sub": binary("sub", lambda a, b: a - b, dtypes=(*FLOATS, *INTS), linear="jointly"),

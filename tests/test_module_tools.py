@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -71,6 +72,75 @@ def test_computed_weights_train_and_refuse():
         (ValueError, "[spectral_norm] Linear has no parameter 'weight'", lambda: U.spectral_norm(m)),
         (ValueError, "[spectral_norm] n_power_iterations must be positive; got 0", lambda: U.spectral_norm(nn.Linear(2, 2), n_power_iterations=0)),
         (ValueError, "[remove_weight_norm] 'weight' of Linear is not computed by weight_norm", lambda: U.remove_weight_norm(m)),
+    ):
+        assert_raises(kind, text, call)
+
+
+# -- parametrizations ---------------------------------------------------------------------------------------
+
+P = U.parametrizations
+ORIGINAL = "parametrizations.weight.original"
+KEYS = {P.weight_norm: {"bias", ORIGINAL + "0", ORIGINAL + "1"}, P.spectral_norm: {"bias", ORIGINAL, "parametrizations.weight.0._u", "parametrizations.weight.0._v"}}
+
+
+@pytest.mark.parametrize("install, options, total, gradients", [
+    (P.weight_norm, {}, 5.80110536, [9.3264997, 13.4683115, 5.1540742]),
+    (P.weight_norm, {"dim": None}, 5.80110536, [9.3264997, 10.5995796, 5.9152851]),
+    (P.spectral_norm, {"n_power_iterations": 2}, 6.45800754, [9.5968274, 4.3529445]),
+])  # fmt: skip
+def test_parametrizations(install, options, total, gradients, device):
+    tolerance = 1e-7 if device == "cpu" else 1e-5
+    m = install(filled(nn.Linear(3, 2), device), **options)
+    assert set(m.state_dict()) == KEYS[install] and U.parametrize.is_parametrized(m, "weight") and isinstance(m, nn.Linear)
+    if install is P.spectral_norm:
+        with ag.no_grad():
+            m.parametrizations.weight[0]._u.copy_(ag.tensor([0.6, 0.8]).to(device))
+            m.parametrizations.weight[0]._v.copy_(ag.tensor([0.6, 0.8, 0.0]).to(device))
+    x = wave(device, 4, 3)
+    y = m(x)
+    (y * y).sum().backward()
+    assert_close(y.abs().sum(), total, tolerance)
+    for p, g in zip(m.parameters(), gradients, strict=True):
+        assert_close(p.grad.abs().sum(), g, tolerance)
+    m.eval()
+    want, twin = m(x), copy.deepcopy(m)
+    U.parametrize.remove_parametrizations(m, "weight")
+    assert type(m) is nn.Linear and set(m.state_dict()) == {"weight", "bias"}
+    assert_close(m(x), want, tolerance)
+    assert_close(twin(x), want, tolerance)
+
+
+def test_a_parametrization_of_ones_own():
+    class Symmetric(nn.Module):
+        def forward(self, w):
+            return w.triu() + w.triu(1).mT
+
+        def right_inverse(self, w):
+            return w.triu()
+
+    class Double(nn.Module):
+        def forward(self, w):
+            return w * 2
+
+    m, register = nn.Linear(3, 3), U.parametrize.register_parametrization
+    register(m, "weight", Symmetric())
+    m.weight = ag.ones(3, 3)
+    assert_close(m.weight, np.ones((3, 3)))
+    register(m, "weight", Double())
+    assert_close(m.weight, np.full((3, 3), 2.0))
+    with pytest.raises(RuntimeError, match="Double has no right_inverse"):
+        m.weight = ag.ones(3, 3)
+    with pytest.raises(RuntimeError, match="save its state_dict"):
+        pickle.dumps(m)
+    U.parametrize.remove_parametrizations(m, "weight", leave_parametrized=False)
+    assert_close(m.weight, np.triu(np.ones((3, 3))))
+    for kind, text, call in (
+        (ValueError, "[register_parametrization] Linear has no parameter 'kernel'", lambda: register(m, "kernel", Double())),
+        (TypeError, "[register_parametrization] expected a Module; got function", lambda: register(m, "weight", lambda w: w)),
+        (ValueError, "[remove_parametrizations] 'weight' of Linear is not parametrized", lambda: U.parametrize.remove_parametrizations(m, "weight")),
+        (ValueError, "[remove_parametrizations] there are several originals", lambda: U.parametrize.remove_parametrizations(P.weight_norm(nn.Linear(2, 2)), "weight", False)),
+        (ValueError, "[spectral_norm] Linear has no parameter 'kernel'", lambda: P.spectral_norm(m, "kernel")),
+        (ValueError, "[spectral_norm] n_power_iterations must be positive; got 0", lambda: P.spectral_norm(m, n_power_iterations=0)),
     ):
         assert_raises(kind, text, call)
 

@@ -22,7 +22,7 @@ fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w:
   for (var e = 0u; e < V4; e++) { acc[e] = vec4<f32>(); }
   var top = HIDDEN;
   var total = 0.0;
-  for (var j = 0u; j < p.columns; j++) {
+  for (var j = 0u; j < columns_of(i); j++) {
     var product = 0.0;
     for (var e = 0u; e < E4; e++) { product += dot(query[e], k[k_at + j * p.k.row + e]); }
     let s = scored(product, head, i, j);

@@ -29,7 +29,7 @@ fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w:
     value[e] = v[v_at + e];
     sum[e] = vec4<f32>();
   }
-  for (var i = 0u; i < p.length; i++) {
+  for (var i = first_of(j); i < p.length; i++) {
     var product = 0.0;
     for (var e = 0u; e < E4; e++) { product += dot(key[e], q[q_at + i * p.q.row + e]); }
     let s = scored(product, head, i, j);

@@ -82,7 +82,7 @@ def _on_host(*arrays: np.ndarray) -> tuple:
     x, h, w_ru, w_c, b_ru, b_c = widened(*arrays)
     both = np.concatenate([x, h], 1) @ w_ru
     both += b_ru
-    sigmoid_of(both)
+    sigmoid_of(both, both)
     r, u = np.split(both, 2, 1)
     c = np.concatenate([x, r * h], 1) @ w_c
     c += b_c

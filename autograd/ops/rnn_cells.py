@@ -25,8 +25,18 @@ class _Forward:
     def __init__(self, w_hh: ndarray, apart: ndarray | None, c0: Any, w_hr: Any, sizes: tuple, save: bool, dtype: Any):
         steps, batch, units = sizes
         self.w = by_gate(w_hh, units).transpose(0, 2, 1)
+        # Of one row, all gates are one vector, and so is what they are multiplied with: one product for all.
+        self.whole = w_hh.T if batch == 1 else None
         self.bias, self.save = apart, save
         self.saved = np.empty((self.parts, steps if save else 1, batch, units), dtype)
+        self.room = np.empty((self.gates, batch, units), dtype)
+
+    def products(self, h: ndarray, out: ndarray) -> ndarray:
+        """h times the recurrent weights of all gates, into a contiguous [G, B, H]."""
+        if self.whole is None:
+            return np.matmul(h, self.w, out=out)
+        np.matmul(h, self.whole, out=out.reshape(1, -1))
+        return out
 
     def at(self, t: int) -> ndarray:
         """The slots of a step."""
@@ -51,12 +61,15 @@ class Gru(_Forward):
     def step(self, t: int, g: ndarray, h: ndarray, y: ndarray) -> None:
         """q = R_n h + b_n is kept; the gates r and z are one block."""
         slots = self.at(t)
-        both, (r, z, q, n) = slots[:2], slots
-        np.matmul(h, self.w, out=slots[:3])
-        if self.bias is not None:
-            q += self.bias
+        r, z, q, n = slots
+        u = self.products(h, self.room)
+        if self.bias is None:
+            q[...] = u[2]
+        else:
+            np.add(u[2], self.bias, out=q)
+        both = u[:2]
         both += g[:2]
-        sigmoid_of(both)
+        sigmoid_of(both, slots[:2])
         np.multiply(r, q, out=n)
         n += g[2]
         np.tanh(n, out=n)
@@ -74,9 +87,9 @@ class GruBefore(_Forward):
         """Two products: the second needs r."""
         slots = self.at(t)
         both, (r, z, n) = slots[:2], slots
-        np.matmul(h, self.w[:2], out=both)
-        both += g[:2]
-        sigmoid_of(both)
+        u = np.matmul(h, self.w[:2], out=self.room[:2])
+        u += g[:2]
+        sigmoid_of(u, both)
         np.multiply(r, h, out=y)
         np.matmul(y, self.w[2], out=n)
         n += g[2]
@@ -124,14 +137,15 @@ class Lstm(_Forward):
         self.part = np.empty(sizes[1:], dtype)
 
     def step(self, t: int, g: ndarray, h: ndarray, y: ndarray) -> None:
-        """i and f are one block for the sigmoid; o, behind g, is another."""
+        """One sigmoid for all four: tanh(x) = 2 sigmoid(2 x) - 1."""
         slots = self.at(t)
-        products, (i, f, new, o, c, squashed) = slots[:4], slots
-        np.matmul(h, self.w, out=products)
-        products += g
-        sigmoid_of(slots[:2])
-        sigmoid_of(o)
-        np.tanh(new, out=new)
+        i, f, new, o, c, squashed = slots
+        u = self.products(h, self.room)
+        u += g
+        u[2] *= 2
+        sigmoid_of(u, slots[:4])
+        new *= 2
+        new -= 1
         np.multiply(i, new, out=self.part)
         self.held = self.c if self.save else self.c.copy()  # c may be the one slot there is
         np.multiply(f, self.c, out=c)
@@ -170,6 +184,7 @@ class _Reverse:
         units = w_hh.shape[0] // self.gates
         self.units, self.saved, self.walk, self.batch = units, saved, walk, 0
         self.w = by_gate(w_hh, units)
+        self.whole = w_hh if saved is not None and saved.shape[2] == 1 else None  # of one row, as in _Forward
 
     def room(self, count: int, batch: int) -> ndarray:
         """Flat memory for `count` parts of a block."""
@@ -191,6 +206,9 @@ class _Reverse:
 
     def add_products(self, d: ndarray, dh: ndarray) -> None:
         """dh += the gates' gradients times their recurrent weights."""
+        if self.whole is not None:
+            dh += np.matmul(d.reshape(1, -1), self.whole[: d.size])  # d of a step is copied: one small vector
+            return
         for part in np.matmul(d, self.w[: len(d)], out=self.parts[: len(d)]):
             dh += part
 
@@ -372,8 +390,10 @@ class LstmReverse(_Reverse):
         dc += self.dm
         np.multiply(dc, factors[:3, i], out=d[:3])
         dc *= f[i]
-        parts = np.matmul(d, self.w, out=self.parts)
-        np.add.reduce(parts, 0, out=dh)
+        if self.whole is None:
+            np.add.reduce(np.matmul(d, self.w, out=self.parts), 0, out=dh)
+        else:
+            np.matmul(d.reshape(1, -1), self.whole, out=dh)
 
     def end(self, start: int, stop: int) -> None:
         """dW_hr += dh^T (o tanh(c'))."""

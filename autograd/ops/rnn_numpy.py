@@ -19,12 +19,12 @@ BLOCK = 1 << 15  # elements [k, B, H] of a block of k steps: 128 KiB in float32
 ORDER = ("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh", "c0", "w_hr")  # of an op's inputs, and of backward's results
 
 
-def sigmoid_of(x: ndarray) -> None:
-    """x = 1 / (1 + exp(-x)), in place; exp is NumPy's fastest function, and its overflow to infinity gives 0."""
+def sigmoid_of(x: ndarray, y: ndarray) -> None:
+    """y = 1 / (1 + exp(-x)), changing x; exp is NumPy's fastest function, and its overflow to infinity gives 0."""
     np.negative(x, out=x)
     np.exp(x, out=x)
     x += 1
-    np.reciprocal(x, out=x)
+    np.reciprocal(x, out=y)
 
 
 def widened(*arrays: ndarray | None) -> list:

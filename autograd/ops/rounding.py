@@ -7,8 +7,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes, shapes
 from ..op import apply, promoted, public
 from ..tensor import Tensor
@@ -60,8 +58,8 @@ def pair(a: Any, b: Any, op: str, floats: bool = True) -> tuple[Tensor, Tensor]:
     return (floating(a, op), floating(b, op)) if floats else (a, b)
 
 
-def _limits(x: Tensor) -> np.finfo:
-    return np.finfo(x.dtype.numpy)
+def _limits(x: Tensor) -> Any:
+    return dtypes.limits(x.dtype)
 
 
 def _negative(x: Tensor) -> Tensor:

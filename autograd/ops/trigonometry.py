@@ -10,7 +10,6 @@ from ..op import Op, public, register, unary
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu.launch import Unary
-from .unary import used
 
 
 @register
@@ -45,41 +44,19 @@ class Cos(Op):
         return -dy * x.sin()
 
 
-@register
-class Asin(Op):
-    """y = asin(x)
-    dx = dy / sqrt(1 - x^2)
-    """
-
-    numpy = staticmethod(np.arcsin)
-    wgpu = Unary("asin")
-    saves = ((0,),)
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        (x,) = ctx.saved_inputs()
-        return used(dy, dy * (1 - x * x).rsqrt())
-
-
-@register
-class Acos(Op):
-    """y = acos(x)
-    dx = -dy / sqrt(1 - x^2)
-    """
-
-    numpy = staticmethod(np.arccos)
-    wgpu = Unary("acos")
-    saves = ((0,),)
-
-    @staticmethod
-    def backward(ctx: Node, dy: Tensor) -> Tensor:
-        (x,) = ctx.saved_inputs()
-        return used(dy, -dy * (1 - x * x).rsqrt())
-
-
 def tan(x: Tensor) -> Tensor:
     """sin(x) / cos(x)"""
     return x.sin() / x.cos()
+
+
+def asin(x: Tensor) -> Tensor:
+    """The angle in [-pi/2, pi/2] whose sine is x; NaN outside [-1, 1]."""
+    return x.atan2(((1 - x) * (1 + x)).sqrt())
+
+
+def acos(x: Tensor) -> Tensor:
+    """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]."""
+    return ((1 - x) * (1 + x)).sqrt().atan2(x)
 
 
 def atan(x: Tensor) -> Tensor:
@@ -97,7 +74,7 @@ def cosh(x: Tensor) -> Tensor:
     return (x - math.log(2)).exp() + (-x - math.log(2)).exp()
 
 
-for _op in (Sin, Cos, Asin, Acos):
+for _op in (Sin, Cos):
     public(unary(_op))
-for _function in (tan, atan, sinh, cosh):
+for _function in (tan, asin, acos, atan, sinh, cosh):
     public(_function)

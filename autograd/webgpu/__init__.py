@@ -45,7 +45,7 @@ def is_available():
 
 
 def devices():
-    """A dict per adapter, in the order of `wgpu:0`, `wgpu:1`, ...: name, type, limits."""
+    """A dict per adapter, in the order of `wgpu:0`, `wgpu:1`, ...: name, type, limits, how 16-bit types are computed."""
     adapter = _adapter_module()
     return [adapter.describe(found) for found in adapter.adapters()]
 

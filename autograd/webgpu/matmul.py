@@ -125,7 +125,7 @@ class Matmul:
 
     def product(self, a, b, bias, dtype):
         """The product written in `dtype`: the operands' own or float32."""
-        cells = element_count(a.shape[:-1]) * b.shape[-1]
+        cells = element_count(a.shape[:-1]) * element_count(b.shape[:-2]) * b.shape[-1]  # at least as many as there are
         if a.storage.large or b.storage.large or 4 * cells > a.gpu.pool.max_binding // 2:
             y = self.in_pieces(a, b, bias, dtype)
             if y is not None:

@@ -51,10 +51,10 @@ def calling(text, name):
     return "".join(made) + text[place:]
 
 
-def to_float32(x):
-    """x, or what a packed x holds as float32; anything but an Array as it is."""
-    dtype = getattr(x, "dtype", None)
-    return x.gpu.cast(x, FLOAT32) if dtype is not None and dtype in x.gpu.packed else x
+def is_packed(x):
+    """Whether x is an Array whose elements share words on its device."""
+    gpu = getattr(x, "gpu", None)
+    return gpu is not None and x.dtype in gpu.packed
 
 
 def widened(call):
@@ -62,10 +62,10 @@ def widened(call):
 
     @wraps(call)
     def launch(self, *inputs, **attrs):
-        dtype = next((x.dtype for x in inputs if getattr(x, "dtype", FLOAT32) in x_packed(x)), None)
+        dtype = next((x.dtype for x in inputs if is_packed(x)), None)
         if dtype is None:
             return call(self, *inputs, **attrs)
-        out = call(self, *[to_float32(x) for x in inputs], **attrs)
+        out = call(self, *[x.gpu.cast(x, FLOAT32) if is_packed(x) else x for x in inputs], **attrs)
         if isinstance(out, tuple):
             return tuple([y.gpu.rounded(y, dtype) if y.dtype == FLOAT32 else y for y in out])
         return out.gpu.rounded(out, dtype) if out.dtype == FLOAT32 else out
@@ -86,9 +86,3 @@ def float32_outputs(gpu, kernel, arrays):
             kept[i] = gpu.cast(whole, FLOAT32)
             twins.append((whole, kept[i]))
     return kept, twins
-
-
-def x_packed(x):
-    """The dtypes that x's device packs; none for what is not on a device."""
-    gpu = getattr(x, "gpu", None)
-    return gpu.packed if gpu is not None else ()

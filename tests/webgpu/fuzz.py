@@ -43,7 +43,8 @@ def array(rng, shape, dtype):
 
 def tensor(rng):
     """A tensor on the device, often seen through a view."""
-    x = ag.tensor(array(rng, pick(rng, SHAPES), dtype := pick(rng, DTYPES)), dtype=dtype, device=pick(rng, ["wgpu"] * 9 + ["cpu"]))
+    sizes, dtype, device = pick(rng, SHAPES), pick(rng, DTYPES), pick(rng, ["wgpu"] * 9 + ["cpu"])
+    x = ag.tensor(array(rng, sizes, dtype), dtype=dtype, device=device)
     view = pick(rng, ["", "", "", "T", "step", "expand", "flip", "part", "grad", "wait"])
     if view == "T" and x.ndim > 1:
         return x.transpose(0, -1)

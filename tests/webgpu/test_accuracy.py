@@ -34,8 +34,6 @@ UNARY = {
     "sqrt": (np.sqrt, 0, 1e9),
     "sin": (np.sin, -1e4, 1e4),
     "cos": (np.cos, -1e4, 1e4),
-    "asin": (np.arcsin, -1, 1),
-    "acos": (np.arccos, -1, 1),
     "tanh": (np.tanh, -12, 12),
     "sigmoid": (sigmoid, -80, 80),
     "erf": (erf, -5, 5),
@@ -76,7 +74,7 @@ def test_unary_edges(name, gpu, check):
 
 def test_small_arguments_keep_their_digits(gpu, check, rng):
     x = (rng.uniform(-1, 1, 200) * 10.0 ** rng.uniform(-20, -1, 200)).astype(np.float32)
-    for name in ("tanh", "expm1", "log1p", "sin", "asin", "erf"):
+    for name in ("tanh", "expm1", "log1p", "sin", "erf"):
         check(Unary(name)(gpu.upload(x)), reference(UNARY[name][0], x), rtol=1e-6, atol=0)
 
 

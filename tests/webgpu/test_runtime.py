@@ -83,7 +83,8 @@ def test_downloads_copy_once(gpu, check, rng):
     for dtype in (np.float32, np.int64, np.float16, np.bool_):
         x = rng.integers(0, 2, (5, 7)).astype(dtype)
         a = gpu.upload(x)
-        for view, want in ((a, x), (a.view((7, 5), (1, 7), 0), x.T), (a.view((3,), (-7,), 29), x[4:1:-1, 1]), (a.view((2, 3), (0, 0), 3), np.broadcast_to(x[0, 3], (2, 3)))):
+        turned, back, spread = a.view((7, 5), (1, 7), 0), a.view((3,), (-7,), 29), a.view((2, 3), (0, 0), 3)
+        for view, want in ((a, x), (turned, x.T), (back, x[4:1:-1, 1]), (spread, np.broadcast_to(x[0, 3], (2, 3)))):
             got = gpu.download(view)
             assert got.flags.owndata and got.flags.writeable and got.flags.c_contiguous
             np.testing.assert_array_equal(got, want)

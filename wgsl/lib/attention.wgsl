@@ -54,11 +54,19 @@ fn dropped(head: u32, i: u32, j: u32) -> f32 {
   return select(p.factor, 0.0, mix(line + j * 0x9e3779b9u) < p.limit);
 }
 
+// A causal mask is a shorter walk: query i sees the keys up to i, key j is seen by the queries from j on.
+fn columns_of(i: u32) -> u32 {
+  return select(p.columns, min(p.columns, i + 1u), p.causal == 1u);
+}
+
+fn first_of(j: u32) -> u32 {
+  return select(0u, j, p.causal == 1u);
+}
+
 // The score of query i and key j from their product; below every number where j may not be seen.
 fn scored(product: f32, head: u32, i: u32, j: u32) -> f32 {
   let at = (head / p.inner) * p.mask.x + (head % p.inner) * p.mask.y + i * p.mask.z + j * p.mask.w;
-  let s = masked(product * p.scale, p.mask_offset.x + at);
-  return select(s, HIDDEN, p.causal == 1u && j > i);
+  return masked(product * p.scale, p.mask_offset.x + at);
 }
 
 // Below any score, and finite: an infinity cannot be written.

@@ -198,28 +198,6 @@ fn cos_safe(x: f32) -> f32 {
   return finite_or_nan(x, sin_quadrant(v.x, i32(v.y) + 1));
 }
 
-// asin of |x| <= 1/2.
-fn asin_core(x: f32) -> f32 {
-  let z = x * x;
-  let q = (((0.03809396 * z + 0.026550664) * z + 0.045001894) * z + 0.07498853) * z + 0.16666673;
-  return x + x * z * q;
-}
-
-fn asin_safe(x: f32) -> f32 {
-  let t = abs(x);
-  if (is_nan(x) || t > 1.0) { return not_a_number(); }
-  if (t <= 0.5) { return asin_core(x); }
-  return copy_sign(HALF_PI - 2.0 * asin_core(sqrt(0.5 * (1.0 - t))), x);
-}
-
-fn acos_safe(x: f32) -> f32 {
-  let t = abs(x);
-  if (is_nan(x) || t > 1.0) { return not_a_number(); }
-  if (t <= 0.5) { return HALF_PI - asin_core(x); }
-  let y = 2.0 * asin_core(sqrt(0.5 * (1.0 - t)));
-  return select(y, 3.1415927 - y, x < 0.0);
-}
-
 fn atan_safe(x: f32) -> f32 {
   if (is_nan(x)) { return x; }
   let t = abs(x);

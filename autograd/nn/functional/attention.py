@@ -56,7 +56,7 @@ def prepared(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None
     _check_mask(attn_mask, (*batch, q.shape[-2], k.shape[-2]), is_causal, q)
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1]) if q.shape[-1] else 1.0
-    seed = int(randint(0, 2**32, (1,)).item()) if dropout_p else 0
+    seed = int(randint(0, 2**32, (1,), device="cpu").item()) if dropout_p else 0
     return q, k, v, attn_mask, {"scale": float(scale), "causal": bool(is_causal), "p": float(dropout_p), "seed": seed}
 
 

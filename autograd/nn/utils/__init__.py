@@ -13,7 +13,7 @@ from ...grad_mode import no_grad
 from ...ops.views import cat, stack
 from ...tensor import Tensor, rewrap
 from ...webgpu import foreach
-from . import rnn  # noqa: F401
+from . import parametrizations, parametrize, rnn  # noqa: F401
 from .reparametrize import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm  # noqa: F401
 
 _JOINED_BYTES = 32 << 20  # gradients are joined up to this size: fewer kernels, and no buffer that is too large

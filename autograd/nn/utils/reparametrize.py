@@ -112,8 +112,19 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
 # -- spectral_norm ----------------------------------------------------------------------------------------
 
 
-def _unit(x: Tensor, eps: float) -> Tensor:
+def unit(x: Tensor, eps: float) -> Tensor:
+    """x / |x|."""
     return x / x.norm().clamp(min=eps)
+
+
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
+    """The weight as [size of dim, all others]."""
+    return weight.movedim(dim, 0).flatten(1) if weight.ndim > 1 else weight.reshape(-1, 1)
+
+
+def outputs_dim(module: Module) -> int:
+    """The dimension of a layer's weight that its outputs are numbered by."""
+    return 1 if type(module).__name__.startswith("ConvTranspose") else 0
 
 
 class SpectralNorm(_Computed):
@@ -125,27 +136,23 @@ class SpectralNorm(_Computed):
         super().__init__(name)
         self.iterations, self.eps, self.dim = iterations, eps, dim
 
-    def matrix(self, weight: Tensor) -> Tensor:
-        """The weight as [size of dim, all others]."""
-        return weight.movedim(self.dim, 0).flatten(1) if weight.ndim > 1 else weight.reshape(-1, 1)
-
     def prepare(self, module: Module) -> None:
         """In training, power iterations bring u and v nearer to the largest singular vectors."""
         if not module.training:
             return
-        matrix = self.matrix(getattr(module, f"{self.name}_orig"))
+        matrix = as_matrix(getattr(module, f"{self.name}_orig"), self.dim)
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         with no_grad():
             for _ in range(self.iterations):
-                v.copy_(_unit(matrix.mT @ u, self.eps))
-                u.copy_(_unit(matrix @ v, self.eps))
+                v.copy_(unit(matrix.mT @ u, self.eps))
+                u.copy_(unit(matrix @ v, self.eps))
 
     def weight(self, module: Module) -> Tensor:
         """W / (u^T W v)."""
         weight = getattr(module, f"{self.name}_orig")
         # Copies: the next iteration changes u and v in place, and the gradient of this forward may still need them.
         u, v = (getattr(module, f"{self.name}_{k}").clone() for k in "uv")
-        return weight / (u @ (self.matrix(weight) @ v))
+        return weight / (u @ (as_matrix(weight, self.dim) @ v))
 
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
@@ -158,15 +165,14 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
     """
     if n_power_iterations <= 0:
         raise ValueError(f"[spectral_norm] n_power_iterations must be positive; got {n_power_iterations}")
-    if dim is None:
-        dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
+    dim = outputs_dim(module) if dim is None else dim
     hook = SpectralNorm(name, n_power_iterations, eps, dim)
     weight = _taken(module, name, "spectral_norm")
     module.register_parameter(f"{name}_orig", weight)
     with no_grad():
-        for key, size in zip("uv", hook.matrix(weight).shape, strict=True):
+        for key, size in zip("uv", as_matrix(weight, dim).shape, strict=True):
             drawn = randn(size, dtype=weight.dtype, device=weight.device)
-            module.register_buffer(f"{name}_{key}", _unit(drawn, eps))
+            module.register_buffer(f"{name}_{key}", unit(drawn, eps))
     return hook.install(module)
 
 

@@ -1,3 +1,0 @@
-fn op(x: T) -> R {
-  return asin_safe(x);
-}
