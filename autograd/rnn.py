@@ -7,16 +7,18 @@ Two families of GRU look alike and are not. "before" applies the reset gate to t
 
 Layouts (I inputs, U units, D directions; G gates: 3 in a GRU, 4 in an LSTM)
 
-| name        | weights, in the form that convert takes and gives                          | gates       | new state         | family | biases a gate |
-| tf_block    | dict w_ru [I+U, 2U], w_c [I+U, U] (rows x, then h), b_ru [2U], b_c [U]     | r, u; c     | u h + (1-u) c     | before | 1 |
-| keras       | list kernel [I, GU], recurrent [U, GU], bias [3U]; Bidirectional: six      | z, r, h     | z h + (1-z) n     | before | 1 |
-| keras       | the same with bias [2, 3U] (reset_after=True)                              | z, r, h     | z h + (1-z) n     | after  | 2 |
-| cudnn_gru   | list kernel [I, 3U], recurrent [U, 3U], bias [6U]: CuDNNGRU's variables    | z, r, h     | z h + (1-z) n     | after  | 2 |
-| cudnn       | dict params (flat, below), num_layers, num_units, input_size, attributes   | r, z, n     | (1-z) n + z h     | after  | 2 |
-| torch       | state_dict: weight_ih [GU, in], weight_hh [GU, U], bias_ih, bias_hh [GU]   | r, z, n     | (1-z) n + z h     | after  | 2 |
-| bigdl       | dict weight [3U, I], bias [3U], h2g [2U, U], u_h [U, U]                    | r, z, h     | z h + (1-z) n     | before | 1 |
-| ggml        | dict W_zh [I, 2U], U_zh [U, 2U], b_zh [2U], W_n [I, U], U_n [U, U], b_n [U] | z, r; n    | (1-z) h + z n     | before | 1 |
-| LSTM        | keras as above with 4 gates (bias [4U]), cudnn, torch, ggml dict W_gates [I, 4U], U_gates [U, 4U], b_gates [4U] | i, f, g, o |  |  |
+| name | weights, in the form that convert takes and gives | gates | new state | family, biases |
+| tf_block | dict w_ru [I+U, 2U], w_c [I+U, U] (rows x, then h), b_ru [2U], b_c [U] | r, u; c | u h + (1-u) c | before, 1 |
+| keras | list kernel [I, 3U], recurrent [U, 3U], bias [3U] (reset_after=False) | z, r, h | z h + (1-z) n | before, 1 |
+| keras | the same with bias [2, 3U] (reset_after=True) | z, r, h | z h + (1-z) n | after, 2 |
+| cudnn_gru | list kernel [I, 3U], recurrent [U, 3U], bias [6U]: CuDNNGRU's variables | z, r, h | z h + (1-z) n | after, 2 |
+| cudnn | dict params (flat, below), num_layers, num_units, input_size, attributes | r, z, n | (1-z) n + z h | after, 2 |
+| torch | state_dict: weight_ih [3U, in], weight_hh [3U, U], bias_ih, bias_hh [3U] | r, z, n | (1-z) n + z h | after, 2 |
+| bigdl | dict weight [3U, I], bias [3U], h2g [2U, U], u_h [U, U] | r, z, h | z h + (1-z) n | before, 1 |
+| ggml | dict W_zh [I, 2U], U_zh [U, 2U], b_zh [2U], W_n [I, U], U_n [U, U], b_n [U] | z, r; n | (1-z) h + z n | before, 1 |
+
+A Keras list of six arrays is a Bidirectional. LSTM: gates i, f, g, o in all; keras (4U columns, bias [4U]), cudnn and
+torch as above, ggml a dict W_gates [I, 4U], U_gates [U, 4U], b_gates [4U].
 
 The flat vector of cuDNN, G blocks of rows each, row-major: for every pseudo-layer (layer * D + direction) W [G U, in],
 R [G U, h], and of a projection W_proj [P, U]; then for every pseudo-layer b_W [G U], b_R [G U]. skip_input leaves the
@@ -24,10 +26,10 @@ first layer's W out. A CuDNNGRU block holds the memory of cuDNN's [U, I] matrix 
 
 Conversions
 
-| from \\ to                   | before family                        | after family                        | LSTM                   |
-| before                      | exact                                | only if R_n is diagonal (below)     | -                      |
-| after                       | only if R_n is diagonal and c_n = 0  | exact                               | -                      |
-| LSTM                        | -                                    | -                                   | exact; projections torch <-> cudnn only |
+| from \\ to | before family                       | after family                    | LSTM  |
+| before     | exact                               | only if R_n is diagonal (below) | -     |
+| after      | only if R_n is diagonal and c_n = 0 | exact                           | -     |
+| LSTM       | -                                   | -                               | exact; projections torch <-> cudnn |
 
 Exact: matrices keep their bits, and so do biases. Where a system has one bias a gate and the source has two, it gets
 their sum; the other way it gets the bias and zeros. Weights without biases get zeros. Diagonal R_n (one unit is such a
@@ -162,7 +164,12 @@ def load_keras(weights: Any, *, reset_after: bool | None = None, batch_first: bo
 def _module(form: Form, batch_first: bool, dropout: float, device: Any, bias: bool) -> nn.Module:
     part = form.parts[0]
     units = part.r.shape[1]
-    options: dict = {"num_layers": len(form.parts) // form.directions, "batch_first": batch_first, "dropout": dropout, "bias": bias}
+    options: dict = {
+        "num_layers": len(form.parts) // form.directions,
+        "batch_first": batch_first,
+        "dropout": dropout,
+        "bias": bias,
+    }
     options |= {"bidirectional": form.directions == 2, "device": device, "dtype": from_numpy(part.r).dtype}
     if form.family == "lstm":
         return nn.LSTM(part.w.shape[2], units, proj_size=0 if part.projection is None else len(part.projection), **options)  # type: ignore[union-attr]

@@ -317,14 +317,12 @@ def test_refused_for_streams():
 
 
 def test_digits():
-    pytest.importorskip("sklearn")
     digits = data.digits()
     x, y = digits.tensors
     assert x.shape == (1797, 1, 8, 8) and x.dtype is ag.float32 and float(x.max()) == 1 and set(y.tolist()) == set(range(10))
 
 
 def test_series():
-    pytest.importorskip("statsmodels")
     years, spots = data.sunspots()
     assert years.shape == spots.shape == (309,) and years[0].item() == 1700 and spots[0].item() == 5
     times, ppm = data.co2()

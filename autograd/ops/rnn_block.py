@@ -179,7 +179,8 @@ def gru_step(x_t: Tensor, h_t: Tensor, W_zh: Tensor, U_zh: Tensor, b_zh: Tensor,
     """
     inputs = x_t.shape[-1]
     shapes = {"h_t": (h_t, (len(x_t), units)), "W_zh": (W_zh, (inputs, 2 * units)), "U_zh": (U_zh, (units, 2 * units)),
-              "b_zh": (b_zh, (2 * units,)), "W_n": (W_n, (inputs, units)), "U_n": (U_n, (units, units)), "b_n": (b_n, (units,))}  # fmt: skip
+              "b_zh": (b_zh, (2 * units,)), "W_n": (W_n, (inputs, units)), "U_n": (U_n, (units, units)),
+              "b_n": (b_n, (units,))}  # fmt: skip
     _check_step("gru_step", x_t, units, shapes)
     act, gate = (activation("linear" if a is None else a, "gru_step") for a in (act_cell, act_rec))
     raw = x_t @ W_zh + h_t @ U_zh + b_zh

@@ -80,7 +80,8 @@ def step(cell: str, g: Tensor, h: Tensor, c: Tensor | None, w_hh: Tensor, b_hh: 
 
 def composite(cell: str, x: Tensor, h0: Tensor, w_ih: Tensor | None, w_hh: Tensor, b_ih: Tensor | None,
               b_hh: Tensor | None, c0: Tensor | None, w_hr: Tensor | None, *, mask: ndarray | None = None,
-              reverse: bool = False, act: Callable = ACTIVATIONS["tanh"], gate: Callable = ACTIVATIONS["sigmoid"]) -> tuple:  # fmt: skip
+              reverse: bool = False, act: Callable = ACTIVATIONS["tanh"],
+              gate: Callable = ACTIVATIONS["sigmoid"]) -> tuple:  # fmt: skip
     """(y [T, B, P], hn, cn or None): what `layer` in rnn.py computes, with at least one step."""
     count = GATES[cell]
     if w_ih is None:

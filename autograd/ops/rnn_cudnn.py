@@ -74,11 +74,18 @@ def layout_of(op: str, num_layers: int, num_units: int, input_size: int, rnn_mod
     _one_of(op, "rnn_mode", rnn_mode, MODES)
     _one_of(op, "input_mode", input_mode, INPUT_MODES)
     _one_of(op, "direction", direction, DIRECTIONS)
-    for name, value, least in ("num_layers", num_layers, 1), ("num_units", num_units, 1), ("input_size", input_size, 1), ("num_proj", num_proj, 0):
+    for name, value, least in (
+        ("num_layers", num_layers, 1),
+        ("num_units", num_units, 1),
+        ("input_size", input_size, 1),
+        ("num_proj", num_proj, 0),
+    ):
         if value < least:
             raise ValueError(f"[{op}] {name} must be at least {least}; got {value}")
     if num_proj and (rnn_mode != "lstm" or num_proj > num_units):
-        raise ValueError(f"[{op}] a projection needs rnn_mode lstm and num_proj <= num_units = {num_units}; got {rnn_mode}, {num_proj}")
+        raise ValueError(
+            f"[{op}] a projection needs rnn_mode lstm and num_proj <= num_units = {num_units}; got {rnn_mode}, {num_proj}"
+        )
     if input_mode == "skip_input" and input_size != num_units:
         raise ValueError(f"[{op}] skip_input needs input_size = num_units = {num_units}; got {input_size}")
     skip = input_mode == "skip_input" or (input_mode == "auto_select" and input_size == num_units)
@@ -113,7 +120,8 @@ def params_size(num_layers: int, num_units: int, input_size: int, *, rnn_mode: s
 
 
 def params_to_canonical(num_layers: int, num_units: int, input_size: int, params: Tensor, *, rnn_mode: str = "lstm",
-                        input_mode: str = "linear_input", direction: str = "unidirectional", num_proj: int = 0) -> tuple:  # fmt: skip
+                        input_mode: str = "linear_input", direction: str = "unidirectional",
+                        num_proj: int = 0) -> tuple:  # fmt: skip
     """(weights, biases): lists of views, in the flat vector's order; for every pseudo-layer the G input matrices [H, in]
     (none where skipped), the G recurrent ones [H, h], a projection [P, H]; and 2 G biases [H], input ones first.
     """
@@ -131,7 +139,8 @@ def params_to_canonical(num_layers: int, num_units: int, input_size: int, params
 
 
 def canonical_to_params(num_layers: int, num_units: int, input_size: int, weights: Any, biases: Any, *, rnn_mode: str = "lstm",
-                        input_mode: str = "linear_input", direction: str = "unidirectional", num_proj: int = 0) -> Tensor:  # fmt: skip
+                        input_mode: str = "linear_input", direction: str = "unidirectional",
+                        num_proj: int = 0) -> Tensor:  # fmt: skip
     """Undo params_to_canonical, bit for bit. ValueError for a number or a shape of weights or biases that does not fit."""
     op = "cudnn_rnn_canonical_to_params"
     plan = layout_of(op, num_layers, num_units, input_size, rnn_mode, input_mode, direction, num_proj)
@@ -167,7 +176,9 @@ def _draw(plan: Layout, steps: int, batch: int, dropout: float, seeds: tuple[int
     return [((random.random(shape, np.float32) < keep) * scale).astype(dtype) for _ in range(plan.layers - 1)]
 
 
-def _stack_of_layers(op: str, plan: Layout, x: Tensor, h: Tensor, c: Tensor | None, params: Tensor, lengths: Any, masks: list) -> tuple:
+def _stack_of_layers(
+    op: str, plan: Layout, x: Tensor, h: Tensor, c: Tensor | None, params: Tensor, lengths: Any, masks: list
+) -> tuple:
     """Time-major: (output [T, B, D h], output_h [L D, B, h], output_c or None)."""
     entries, cell = split_params(op, params, plan), MODES[plan.mode][0]
     act = "relu" if plan.mode == "rnn_relu" else "tanh"
@@ -211,7 +222,9 @@ def _checked(op: str, x: Tensor, h: Tensor, c: Tensor | None, lengths: Any, rnn_
         if not num_proj and c.shape != h.shape:
             raise ValueError(f"[{op}] input_h and input_c must have one shape without a projection; got {h.shape} and {c.shape}")
         if num_proj and (c.shape[:2] != h.shape[:2] or h.shape[2] != num_proj or num_proj > c.shape[2]):
-            raise ValueError(f"[{op}] num_proj = {num_proj} must be input_h's width and at most input_c's; got {h.shape} and {c.shape}")
+            raise ValueError(
+                f"[{op}] num_proj = {num_proj} must be input_h's width and at most input_c's; got {h.shape} and {c.shape}"
+            )
         units = c.shape[2]
     plan = layout_of(op, stacked // directions, units, x.shape[2], rnn_mode, input_mode, direction, num_proj)
     if lengths is not None:
@@ -221,7 +234,8 @@ def _checked(op: str, x: Tensor, h: Tensor, c: Tensor | None, lengths: Any, rnn_
 
 def cudnn_rnn(input: Tensor, input_h: Tensor, input_c: Tensor | None, params: Tensor, sequence_lengths: Any = None, *,
               rnn_mode: str = "lstm", input_mode: str = "linear_input", direction: str = "unidirectional", dropout: float = 0.0,
-              seed: int = 0, seed2: int = 0, num_proj: int = 0, time_major: bool = True, is_training: bool = True) -> tuple:  # fmt: skip
+              seed: int = 0, seed2: int = 0, num_proj: int = 0,
+              time_major: bool = True, is_training: bool = True) -> tuple:  # fmt: skip
     """CudnnRNNV3: (output, output_h, output_c, reserve_space). See autograd/rnn.py for layouts and formulas.
 
     input [T, B, I] and states [L D, B, H] (batch-major: [B, T, I] and [B, L D, H], as documented; TensorFlow's kernel
@@ -233,7 +247,9 @@ def cudnn_rnn(input: Tensor, input_h: Tensor, input_c: Tensor | None, params: Te
     """
     op = "cudnn_rnn"
     c = input_c if rnn_mode == "lstm" else None
-    plan, lengths = _checked(op, input, input_h, c, sequence_lengths, rnn_mode, input_mode, direction, dropout, num_proj, time_major)
+    plan, lengths = _checked(
+        op, input, input_h, c, sequence_lengths, rnn_mode, input_mode, direction, dropout, num_proj, time_major
+    )
     x, h, c = _time_first(time_major, input, input_h, c)
     masks = _draw(plan, len(x), x.shape[1], dropout, (seed, seed2), _mask_dtype(x)) if is_training else []
     y, hn, cn = _stack_of_layers(op, plan, x, h, c, params, lengths, masks)
@@ -276,7 +292,8 @@ def cudnn_rnn_backprop(input: Tensor, input_h: Tensor, input_c: Tensor | None, p
                        output: Tensor, output_h: Tensor, output_c: Tensor | None, output_backprop: Tensor,
                        output_h_backprop: Tensor, output_c_backprop: Tensor | None, reserve_space: Tensor, *,
                        rnn_mode: str = "lstm", input_mode: str = "linear_input", direction: str = "unidirectional",
-                       dropout: float = 0.0, seed: int = 0, seed2: int = 0, num_proj: int = 0, time_major: bool = True) -> tuple:  # fmt: skip
+                       dropout: float = 0.0, seed: int = 0, seed2: int = 0, num_proj: int = 0,
+                       time_major: bool = True) -> tuple:  # fmt: skip
     """CudnnRNNBackpropV3: (input_backprop, input_h_backprop, input_c_backprop, params_backprop), in their inputs' shapes.
 
     reserve_space must come from the cudnn_rnn call that gave `output`, with the same shapes, lengths and attributes:
@@ -286,8 +303,10 @@ def cudnn_rnn_backprop(input: Tensor, input_h: Tensor, input_c: Tensor | None, p
     op = "cudnn_rnn_backprop"
     lstm = rnn_mode == "lstm"
     c = input_c if lstm else None
-    plan, lengths = _checked(op, input, input_h, c, sequence_lengths, rnn_mode, input_mode, direction, dropout, num_proj, time_major)
-    pairs = [("output", output, output_backprop), ("output_h", output_h, output_h_backprop)]
+    plan, lengths = _checked(
+        op, input, input_h, c, sequence_lengths, rnn_mode, input_mode, direction, dropout, num_proj, time_major
+    )
+    pairs: list = [("output", output, output_backprop), ("output_h", output_h, output_h_backprop)]
     pairs += [("output_c", output_c, output_c_backprop)] if lstm else []
     wanted = ((*input.shape[:2], plan.directions * plan.width), input_h.shape, None if c is None else c.shape)
     for (name, t, dt), shape in zip(pairs, wanted, strict=False):
@@ -299,7 +318,7 @@ def cudnn_rnn_backprop(input: Tensor, input_h: Tensor, input_c: Tensor | None, p
     if call is None or call.key != (*_shapes(input, input_h, c, params, lengths), *attributes) or not _same(output, call.output):
         raise ValueError(f"[{op}] reserve_space is not that of the cudnn_rnn call with these inputs, attributes and output")
     with enable_grad():
-        leaves = [t if t is None else t.detach().requires_grad_()
+        leaves: Any = [t if t is None else t.detach().requires_grad_()
                   for t in (input, input_h, c, params)]  # fmt: skip
         x, h, cell = _time_first(time_major, *leaves[:3])
         outputs = _time_first(time_major, *_stack_of_layers(op, plan, x, h, cell, leaves[3], lengths, call.masks))

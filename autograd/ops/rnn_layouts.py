@@ -88,14 +88,18 @@ def read_tf_block(weights: Any) -> Form:
     units, rows = b_c.shape[0], w_c.shape[0]
     _expect("tf_block", {"w_ru": (w_ru, (rows, 2 * units)), "w_c": (w_c, (rows, units)), "b_ru": (b_ru, (2 * units,))})
     both = np.concatenate([_gates(w_ru, 2), _gates(w_c, 1)])
-    return Form("before", [Part(both[:, :, : rows - units], both[:, :, rows - units :], np.concatenate([_gates(b_ru, 2), b_c[None]]))])
+    return Form(
+        "before", [Part(both[:, :, : rows - units], both[:, :, rows - units :], np.concatenate([_gates(b_ru, 2), b_c[None]]))]
+    )
 
 
 def read_keras(weights: Any) -> Form:
     """[kernel [I, G U], recurrent [U, G U], bias] of a layer, or twice that of Bidirectional. The bias tells the family."""
     arrays = [host(a, f"weights[{i}]") for i, a in enumerate(weights)]
     if len(arrays) not in (2, 3, 4, 6):
-        raise _fail(f"keras weights are [kernel, recurrent_kernel(, bias)], or twice that for Bidirectional; got {len(arrays)} arrays")
+        raise _fail(
+            f"keras weights are [kernel, recurrent_kernel(, bias)], or twice that for Bidirectional; got {len(arrays)} arrays"
+        )
     directions = 1 if len(arrays) < 4 else 2
     each = len(arrays) // directions
     parts, family = [], ""
@@ -103,7 +107,10 @@ def read_keras(weights: Any) -> Form:
         kernel, recurrent, *bias = arrays[k * each : (k + 1) * each]
         units = recurrent.shape[0]
         count = recurrent.shape[1] // units
-        _expect("keras", {"recurrent_kernel": (recurrent, (units, count * units)), "kernel": (kernel, (kernel.shape[0], count * units))})
+        _expect(
+            "keras",
+            {"recurrent_kernel": (recurrent, (units, count * units)), "kernel": (kernel, (kernel.shape[0], count * units))},
+        )
         if count not in (3, 4):
             raise _fail(f"keras: a GRU has 3 gates and an LSTM 4; got {count} in recurrent_kernel {recurrent.shape}")
         order = SWAP if count == 3 else [0, 1, 2, 3]
@@ -127,7 +134,11 @@ def read_cudnn_gru(weights: Any) -> Form:
         raise _fail(f"cudnn_gru weights are [kernel, recurrent_kernel, bias]; got {len(arrays)} arrays")
     kernel, recurrent, bias = arrays
     units, inputs = recurrent.shape[0], kernel.shape[0]
-    shapes = {"kernel": (kernel, (inputs, 3 * units)), "recurrent_kernel": (recurrent, (units, 3 * units)), "bias": (bias, (6 * units,))}
+    shapes = {
+        "kernel": (kernel, (inputs, 3 * units)),
+        "recurrent_kernel": (recurrent, (units, 3 * units)),
+        "bias": (bias, (6 * units,)),
+    }
     _expect("cudnn_gru", shapes)
     w = np.stack([np.ascontiguousarray(block).reshape(units, inputs) for block in np.split(kernel, 3, 1)])[SWAP]
     r = np.stack([np.ascontiguousarray(block) for block in np.split(recurrent, 3, 1)])[SWAP]
@@ -143,7 +154,7 @@ def read_cudnn(weights: Any) -> Form:
     plan = layout_of("convert", **attributes)
     if plan.mode not in ("gru", "lstm"):
         raise _fail(f"GRU and LSTM weights are converted; got rnn_mode {plan.mode}")
-    cube = lambda t: None if t is None else t.numpy().reshape(plan.gates, plan.units, -1)
+    cube: Any = lambda t: None if t is None else t.numpy().reshape(plan.gates, plan.units, -1)
     parts = []
     for e in split_params("convert", from_numpy(host(weights["params"], "params")), plan):
         b, c = (e[name].numpy().reshape(plan.gates, plan.units) for name in ("b_ih", "b_hh"))
@@ -161,15 +172,15 @@ def read_torch(weights: Any) -> Form:
     family = ""
     while f"weight_ih_l{k}" in arrays:
         for way in ("", "_reverse")[:directions]:
-            get = lambda name, end=f"_l{k}{way}": arrays.get(name + end)
+            get: Any = lambda name, end=f"_l{k}{way}": arrays.get(name + end)
             w, r, projection = get("weight_ih"), get("weight_hh"), get("weight_hr")
             units = r.shape[1] if projection is None else projection.shape[1]
             count = len(r) // units
             if count not in (3, 4):
                 raise _fail(f"torch: a GRU has 3 gates and an LSTM 4; got weight_hh {r.shape}")
             family = "after" if count == 3 else "lstm"
-            biases = [None if get(name) is None else get(name).reshape(count, units) for name in ("bias_ih", "bias_hh")]
-            parts.append(Part(w.reshape(count, units, -1), r.reshape(count, units, -1), *biases, projection))
+            b, c = (None if get(name) is None else get(name).reshape(count, units) for name in ("bias_ih", "bias_hh"))
+            parts.append(Part(w.reshape(count, units, -1), r.reshape(count, units, -1), b, c, projection))
         k += 1
     return Form(family, parts, directions)
 
@@ -178,7 +189,15 @@ def read_bigdl(weights: Any) -> Form:
     """weight [3H, I], bias [3H] (r, z, h), h2g [2H, H], u_h [H, H]: preTopology and the recurrent Linears."""
     w, b, h2g, u_h = _named(weights, "bigdl", ("weight", "bias", "h2g", "u_h"))
     units = len(u_h)
-    _expect("bigdl", {"weight": (w, (3 * units, w.shape[-1])), "bias": (b, (3 * units,)), "h2g": (h2g, (2 * units, units)), "u_h": (u_h, (units, units))})
+    _expect(
+        "bigdl",
+        {
+            "weight": (w, (3 * units, w.shape[-1])),
+            "bias": (b, (3 * units,)),
+            "h2g": (h2g, (2 * units, units)),
+            "u_h": (u_h, (units, units)),
+        },
+    )
     r = np.concatenate([h2g, u_h]).reshape(3, units, units)
     return Form("before", [Part(w.reshape(3, units, -1), r, b.reshape(3, units))])
 
@@ -209,7 +228,10 @@ def _turned_z(gates: ndarray) -> ndarray:
 
 def _single(form: Form, target: str) -> Part:
     if len(form.parts) != 1:
-        raise _fail(f"{target} holds one layer in one direction; got {len(form.parts) // form.directions} layer(s), {form.directions} direction(s)")
+        raise _fail(
+            f"{target} holds one layer in one direction; got {len(form.parts) // form.directions} layer(s) in "
+            f"{form.directions} direction(s)"
+        )
     return _plain(form.parts[0], target)
 
 
@@ -282,7 +304,11 @@ def write_cudnn(form: Form) -> dict:
     for part in form.parts:
         weights += [a.reshape(-1) for a in (part.w, part.r, part.projection) if a is not None]
         biases += [b.reshape(-1) for b in _two(part)]
-    found: dict = {"params": np.concatenate(weights + biases), "num_layers": len(form.parts) // form.directions, "num_units": units}
+    found: dict = {
+        "params": np.concatenate(weights + biases),
+        "num_layers": len(form.parts) // form.directions,
+        "num_units": units,
+    }
     found |= {"input_size": units if first.w is None else first.w.shape[2], "rnn_mode": "gru" if count == 3 else "lstm"}
     found["direction"] = "bidirectional" if form.directions == 2 else "unidirectional"
     found["input_mode"] = "skip_input" if first.w is None else "linear_input"

@@ -69,7 +69,7 @@ def dead_rows(mask: ndarray | None, steps: int) -> list:
     """For every step the rows that keep their state there (mask[t, b] is False), or None."""
     if mask is None:
         return [None] * steps
-    full = mask.all(1)
+    full: ndarray = mask.all(1)  # type: ignore[assignment]
     return [None if full[t] else np.flatnonzero(~mask[t]) for t in range(steps)]
 
 
@@ -180,8 +180,10 @@ class Products:
         back = np.argsort(self.cell.input_gates)
         flat = lambda a: None if a is None else a.reshape(-1, a.shape[-1])
         dw_ih = None if self.dw_ih is None else flat(self.dw_ih[back])
-        db_ih = self.sums[: self.cell.gates][back].reshape(-1) if self.needs[4] else None
-        db_hh = self.sums[-self.cell.gates :].flatten() if self.needs[5] else None
+        db_ih = db_hh = None
+        if self.sums is not None:
+            db_ih = self.sums[: self.cell.gates][back].reshape(-1) if self.needs[4] else None
+            db_hh = self.sums[-self.cell.gates :].flatten() if self.needs[5] else None
         return self.dx, dw_ih, flat(self.dw_hh), db_ih, db_hh
 
 

@@ -202,7 +202,12 @@ class Backward:
               mask: Any, outputs: tuple, reverse: bool, relu: bool) -> None:  # fmt: skip
         """The kernel over all steps."""
         w = _dense(w_hh) if w_hr is None else _joined(_dense(w_hh), _dense(w_hr))
-        dy, y, saved, live = None if dy is None else _dense(dy), _dense(y), None if saved is None else _dense(saved), _mask(mask, gpu)
+        dy, y, saved, live = (
+            None if dy is None else _dense(dy),
+            _dense(y),
+            None if saved is None else _dense(saved),
+            _mask(mask, gpu),
+        )
         d, dh, dc = outputs
         start = _dense(c0 if self.cell == "lstm" else h0)
         second, third, fifth = {"rnn": (y, live, None), "lstm": (saved, start, live)}.get(self.cell, (saved, start, y))

@@ -57,7 +57,9 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
     x = input.transpose(0, 1) if batch_first else input
     n = _counts(lengths, "pack_padded_sequence")
     if len(n) != x.shape[1] or n.max() > len(x):
-        raise ValueError(f"[pack_padded_sequence] expected {x.shape[1]} lengths of at most {len(x)} for {input.shape}; got {n.tolist()}")
+        raise ValueError(
+            f"[pack_padded_sequence] expected {x.shape[1]} lengths of at most {len(x)} for {input.shape}; got {n.tolist()}"
+        )
     order = np.argsort(-n, kind="stable")
     changed = bool((order != np.arange(len(n))).any())
     if enforce_sorted and (np.diff(n) > 0).any():
