@@ -24,6 +24,7 @@ def _spread(dy: Tensor, shape: tuple, axes: tuple, keepdims: bool) -> Tensor:
 
 _ALL_AXES = [tuple(range(n)) for n in range(65)]  # NumPy has at most 64 dimensions
 _HALF = np.dtype(np.float16)
+_add_all: Any = np.add.reduce
 
 
 def _sum(x: np.ndarray, axes: tuple, keepdims: bool, dtype: np.dtype) -> np.ndarray:
@@ -152,7 +153,8 @@ def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
             attrs = {"axes": _ALL_AXES[len(data.shape)], "keepdims": keepdim if keepdims is None else keepdims, "dtype": data.dtype}
             if data.__class__ is not np.ndarray or data.dtype is _HALF:
                 return apply(Sum, x, **attrs)
-            y = wrap(state.run(np.add.reduce, data, None, None, None, attrs["keepdims"]))  # the short path: every loss ends here
+            # The short path: every loss ends here.
+            y = wrap(state.run(_add_all, data, None, None, None, attrs["keepdims"]))
             if x._requires_grad and state.enabled:
                 record_one(Sum, x, y, attrs)
             return y

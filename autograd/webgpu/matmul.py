@@ -144,7 +144,11 @@ class Matmul:
         """The product where one kernel cannot see all of it; None where it can."""
         from .large import fits, product
 
-        return None if fits(a, b) else product(self, a, b, bias, dtype)
+        if fits(a, b):
+            return None
+        batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a.gpu.check((*batch, a.shape[-2], b.shape[-1]), dtype)  # before any piece is computed
+        return product(self, a, b, bias, dtype)
 
     def first(self, key, a, b, bias, dtype):
         """A product not met before; kept as a plan where it is one plain dispatch."""

@@ -26,15 +26,15 @@ def seconds(function: Callable, calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def against(ours: Callable, theirs: Callable, calls: int) -> dict:
+def against(ours: Callable, theirs: Callable, calls: int, rounds: int = ROUNDS) -> dict:
     """Both in turns: their medians in microseconds, and the median ratio."""
     for f in (ours, theirs):
         seconds(f, calls)
-    rounds = [(seconds(ours, calls), seconds(theirs, calls)) for _ in range(ROUNDS)]
+    times = [(seconds(ours, calls), seconds(theirs, calls)) for _ in range(rounds)]
     return {
-        "ours_us": median(a for a, _ in rounds) * 1e6,
-        "theirs_us": median(b for _, b in rounds) * 1e6,
-        "ratio": median(a / b for a, b in rounds),
+        "ours_us": median(a for a, _ in times) * 1e6,
+        "theirs_us": median(b for _, b in times) * 1e6,
+        "ratio": median(a / b for a, b in times),
     }
 
 
@@ -49,9 +49,9 @@ def small_ops(library) -> Callable:
     return step
 
 
-def gru_step(library, batch: int, steps: int, inputs: int, units: int) -> Callable:
-    """Forward and backward of nn.GRU in float32."""
-    model = library.nn.GRU(inputs, units)
+def recurrent_step(library, kind: str, batch: int, steps: int, inputs: int, units: int) -> Callable:
+    """Forward and backward of nn.GRU or nn.LSTM in float32."""
+    model = getattr(library.nn, kind)(inputs, units)
     x = library.randn(steps, batch, inputs)
 
     def step() -> None:
@@ -70,8 +70,11 @@ def cpu() -> list[tuple[str, dict]]:
         torch.set_num_threads(threads)
         versus = f"PyTorch, {threads} thread{'s' * (threads > 1)}"
         rows.append((f"(x*y+z).sum().backward(), 8 elements | {versus}", against(small_ops(ag), small_ops(torch), 200)))
-        size = (32, 64, 64, 128)
-        rows.append((f"GRU forward + backward, B T I H = {size} | {versus}", against(gru_step(ag, *size), gru_step(torch, *size), 1)))
+        for size in (32, 64, 64, 128), (64, 128, 128, 256), (1, 64, 64, 128):
+            for kind in "GRU", "LSTM":
+                ours, theirs = (recurrent_step(library, kind, *size) for library in (ag, torch))
+                rounds = 5 if size[0] == 64 else ROUNDS
+                rows.append((f"{kind} forward + backward, B T I H = {size} | {versus}", against(ours, theirs, 1, rounds)))
     return rows
 
 
