@@ -150,11 +150,12 @@ def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
     if dim is None and dtype is None and axis is None:
         data = x.data
         if data.dtype.kind == "f":
-            attrs = {"axes": _ALL_AXES[len(data.shape)], "keepdims": keepdim if keepdims is None else keepdims, "dtype": data.dtype}
+            keep = keepdim if keepdims is None else keepdims
+            attrs = {"axes": _ALL_AXES[len(data.shape)], "keepdims": keep, "dtype": data.dtype}
             if data.__class__ is not np.ndarray or data.dtype is _HALF:
                 return apply(Sum, x, **attrs)
             # The short path: every loss ends here.
-            y = wrap(state.run(_add_all, data, None, None, None, attrs["keepdims"]))
+            y = wrap(state.run(_add_all, data, None, None, None, keep))
             if x._requires_grad and state.enabled:
                 record_one(Sum, x, y, attrs)
             return y
