@@ -164,7 +164,7 @@ class Atan2(Op):
     def backward(ctx: Node, dy: Tensor) -> tuple:
         a, b = ctx.saved_inputs()
         scaled = dy / (a * a + b * b)
-        return scaled * b, -scaled * a
+        return used(dy, scaled * b), used(dy, -scaled * a)
 
 
 @register
