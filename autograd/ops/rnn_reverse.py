@@ -61,6 +61,23 @@ class _Reverse:
         return None, None
 
 
+def gru_factors(rows: Any, before: ndarray, r: ndarray, z: ndarray, n: ndarray, inner: ndarray) -> tuple:
+    """(1-z)(1-n^2), r(1-r) inner and (h-n) z(1-z), computed in rows: of dh in dn' and dz', of what r multiplies in dr'."""
+    of_n, of_r, of_z, open_ = rows
+    np.subtract(1, z, out=open_)
+    np.multiply(n, n, out=of_n)
+    np.subtract(1, of_n, out=of_n)
+    of_n *= open_
+    open_ *= z
+    np.subtract(before, n, out=of_z)
+    of_z *= open_
+    np.subtract(1, r, out=of_r)
+    of_r *= r
+    of_r *= inner
+    return of_n, of_r, of_z
+
+
+
 class GruReverse(_Reverse):
     """dn' = dh (1-z)(1-n^2); dz' = dh (h-n) z (1-z); dr' = dn' q r (1-r); dq = dn' r; dh = dh z + (dr', dz', dq) R."""
 
@@ -69,19 +86,9 @@ class GruReverse(_Reverse):
 
     def begin(self, start: int, stop: int, before: ndarray, y: ndarray) -> ndarray:
         """The factors of dh in dn' and dz', and of dn' in dr'."""
-        d, (of_n, of_r, of_z, open_) = self.prepare(stop - start, before)
+        d, rows = self.prepare(stop - start, before)
         r, z, q, n = self.saved[:, start:stop]
-        np.subtract(1, z, out=open_)
-        np.multiply(n, n, out=of_n)
-        np.subtract(1, of_n, out=of_n)
-        of_n *= open_
-        open_ *= z
-        np.subtract(before, n, out=of_z)
-        of_z *= open_
-        np.subtract(1, r, out=of_r)
-        of_r *= r
-        of_r *= q
-        self.rows = of_n, of_r, of_z, r, z
+        self.rows = *gru_factors(rows, before, r, z, n, q), r, z
         return d
 
     def step(self, i: int, dh: ndarray) -> None:
@@ -105,19 +112,9 @@ class GruBeforeReverse(_Reverse):
 
     def begin(self, start: int, stop: int, before: ndarray, y: ndarray) -> ndarray:
         """The factors of dh in dn' and dz', and of d(rh) in dr'."""
-        d, (of_n, of_r, of_z, open_) = self.prepare(stop - start, before)
+        d, rows = self.prepare(stop - start, before)
         r, z, n = self.saved[:, start:stop]
-        np.subtract(1, z, out=open_)
-        np.multiply(n, n, out=of_n)
-        np.subtract(1, of_n, out=of_n)
-        of_n *= open_
-        open_ *= z
-        np.subtract(before, n, out=of_z)
-        of_z *= open_
-        np.subtract(1, r, out=of_r)
-        of_r *= r
-        of_r *= before
-        self.rows = of_n, of_r, of_z, r, z
+        self.rows = *gru_factors(rows, before, r, z, n, before), r, z
         return d
 
     def step(self, i: int, dh: ndarray) -> None:
