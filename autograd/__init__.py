@@ -7,7 +7,7 @@
 tensor([2., 4.])
 """
 
-from . import amp, autograd, data, linalg, nn, op, ops, optim, rnn, special, utils  # noqa: F401  (ops gives Tensor its methods)
+from . import amp, autograd, bigdl, data, distributed, keras, linalg, nn, op, ops, optim, rnn, special, utils  # noqa: F401  (ops gives Tensor its methods)
 from . import webgpu as wgpu
 from .amp import autocast, get_autocast_dtype, is_autocast_enabled
 from .anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
@@ -60,7 +60,7 @@ globals().update(op.PUBLIC)  # add, matmul, softmax, …: what `make ops` counts
 bool = bool_
 
 __all__ = [
-    "Generator", "amp", "autocast", "data", "get_autocast_dtype", "is_autocast_enabled", "utils",
+    "Generator", "amp", "autocast", "bigdl", "data", "distributed", "keras", "get_autocast_dtype", "is_autocast_enabled", "utils",
     "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly", "summary",
     "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
     "float16", "float32", "float64", "from_dlpack", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype",

@@ -1,0 +1,1 @@
+"""Training on many devices: processes on one machine, MPI across machines."""
