@@ -38,7 +38,7 @@ class Summary(list[Layer]):
 
     def __init__(self, layers: list[Layer], model: Module, leaves: set[str]):
         super().__init__(layers)
-        own = list(model.parameters())
+        own = [p for _, p in model.named_parameters()]
         self.parameters = sum(p.numel() for p in own)
         self.trainable = sum(p.numel() for p in own if p.requires_grad)
         self.parameter_bytes = sum(p.nbytes for p in own)
@@ -104,7 +104,7 @@ def summary(model: Module, input_size: Any, dtype: Any = None, device: Any = Non
 def _inputs(model: Module, input_size: Any, dtype: Any, device: Any) -> list[Tensor]:
     several = isinstance(input_size, list) or (len(input_size) > 0 and not isinstance(input_size[0], int))
     sizes = list(input_size) if several else [tuple(input_size)]
-    first = next((p for p in model.parameters() if p.dtype.is_floating_point), None)
+    first = next((p for _, p in model.named_parameters() if p.dtype.is_floating_point), None)
     kinds = dtype if isinstance(dtype, list | tuple) else [dtype] * len(sizes)
     if len(kinds) != len(sizes):
         raise ValueError(f"[summary] one dtype, or one for each of {len(sizes)} inputs; got {len(kinds)}")
@@ -124,7 +124,7 @@ def _watch(name: str, module: Module, layers: list, counted: set) -> list:
     def after(_: Module, args: tuple, output: Any) -> None:
         outputs = _tensors(output)
         shapes = tuple(t.shape for t in outputs)
-        own = [p for p in module.parameters(recurse=False) if p not in counted]
+        own = [p for _, p in module.named_parameters(recurse=False) if p not in counted]
         counted.update(own)
         layers[places.pop()] = Layer(
             name, type(module).__name__, name.count(".") + 1 if name else 0, shapes[0] if len(shapes) == 1 else shapes,

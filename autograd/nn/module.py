@@ -251,13 +251,13 @@ class Module:
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
         """Set requires_grad of all parameters."""
-        for p in self.parameters():
+        for _, p in self.named_parameters():
             p.requires_grad = requires_grad
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
-        for p in self.parameters():
+        for _, p in self.named_parameters():
             if p.grad is not None:
                 p.grad = None if set_to_none else p.grad.zeros_like()
 
@@ -353,7 +353,7 @@ def _named_entries(module: Module, table: str, prefix: str, recurse: bool, once:
 
 def _convert(root: Module, change: Callable) -> Module:
     """Put change(t) in the place of every parameter's memory, its gradient's, and every buffer."""
-    for p in root.parameters():
+    for _, p in root.named_parameters():
         for t in (p, p.grad):
             new = None if t is None else change(t.detach())
             if t is not None and new is not None and new.data is not t.data:

@@ -110,7 +110,8 @@ class AveragedModel(Module):
 
 
 def _tensors(model: Module, buffers: bool) -> list[Tensor]:
-    return list(chain(model.parameters(), model.buffers())) if buffers else list(model.parameters())
+    own = (p for _, p in model.named_parameters())
+    return list(chain(own, model.buffers())) if buffers else list(own)
 
 
 @no_grad()

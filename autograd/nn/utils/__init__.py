@@ -20,7 +20,7 @@ _JOINED_BYTES = 32 << 20  # gradients are joined up to this size: fewer kernels,
 
 
 def _gradients(parameters: Any) -> list[Tensor]:
-    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
+    parameters = [parameters] if isinstance(parameters, Tensor) else getattr(parameters, "weights", parameters)  # bigdl's pair
     return [p.grad for p in parameters if p.grad is not None]
 
 
