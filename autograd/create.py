@@ -150,6 +150,8 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, device
     start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
     if step == 0 or (end - start) * step < 0:
         raise ValueError(f"[arange] step must lead from start to end; got start={start}, end={end}, step={step}")
+    if (end - start) / step >= 2**48:  # more than any machine holds; NumPy's own message does not say which call it was
+        raise ValueError(f"[arange] too many numbers: start={start}, end={end}, step={step}")
     whole = all(isinstance(x, int | np.integer) for x in (start, end, step))
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64 if whole else dtypes.get_default_dtype()
     return place(dtypes.converted(np.arange(start, end, step), d.numpy), device, requires_grad)
@@ -159,14 +161,16 @@ def linspace(start: float, end: float, steps: int, dtype: Any = None, device: An
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers evenly from start to end, both included."""
     start, end = (x.item() if isinstance(x, Tensor) and not x.ndim else x for x in (start, end))
-    if isinstance(start, Tensor) or isinstance(end, Tensor) or steps < 0:
-        raise ValueError(f"[linspace] start and end are numbers and steps is not negative; got {start}, {end}, {steps}")
+    if isinstance(start, Tensor) or isinstance(end, Tensor) or steps < 0 or steps != int(steps):
+        raise ValueError(f"[linspace] start and end are numbers and steps a count; got {start}, {end}, {steps}")
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
-    return place(dtypes.converted(np.linspace(start, end, steps), d.numpy), device, requires_grad)
+    return place(dtypes.converted(np.linspace(start, end, int(steps)), d.numpy), device, requires_grad)
 
 
 def eye(n: int, m: int | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The identity matrix, n by m (n by n)."""
+    if n < 0 or (m is not None and m < 0):
+        raise ValueError(f"[eye] sizes must not be negative; got n={n}, m={m}")
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
     return place(dtypes.converted(np.eye(n, m), d.numpy), device, requires_grad)
 

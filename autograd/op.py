@@ -11,11 +11,13 @@ from numpy import ndarray
 
 from . import dtypes, shapes
 from .aliasing import track_view
+from .blocks import mapped
 from .cast import listed
 from .create import from_numpy
 from .grad_mode import state
 from .tape import make_node, make_pick
 from .tensor import Tensor, rewrap, wrap
+from .threads import LARGE
 
 REGISTRY: dict[str, type[Op]] = {}
 
@@ -146,9 +148,12 @@ def _launch(op: type[Op], arrays: Any, attrs: dict) -> Any:
 def _compute(op: type[Op], arrays: Any, attrs: dict) -> Any:
     try:
         return state.run(op.numpy, *arrays, **attrs)
-    except ValueError as error:  # in the op's name
+    except (ValueError, TypeError) as error:  # in the op's name
+        if error.args and str(error.args[0]).startswith("["):
+            raise
         sizes = " and ".join(str(a.shape) for a in arrays if a.__class__ is ndarray)
-        raise ValueError(f"[{op.name}] {error}; got shapes {sizes}") from None
+        kinds = " and ".join(str(a.dtype) for a in arrays if a.__class__ is ndarray)
+        raise type(error)(f"[{op.name}] {error}; got shapes {sizes} of {kinds}") from None
 
 
 def _compute_wide(op: type[Op], arrays: Any, attrs: dict) -> Any:
@@ -232,7 +237,10 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
         data = x.data
         if data.dtype.kind != "f":
             return apply(op, x.to(dtypes.get_default_dtype()) if floating and data.dtype.kind != "V" else x)
-        y = wrap(state.run(compute_numpy, data) if data.__class__ is ndarray else _launch(op, (data,), NO_ATTRS))
+        if data.__class__ is not ndarray:
+            y = wrap(_launch(op, (data,), NO_ATTRS))
+        else:
+            y = wrap(state.run(compute_numpy, data) if data.size < LARGE else state.run(mapped, compute_numpy, data))
         if recorded and x._requires_grad and state.enabled:
             record_one(op, x, y, NO_ATTRS)
         return y
@@ -265,7 +273,8 @@ def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> 
             gpu = None
             try:
                 if x.__class__ is ndarray and y.__class__ is ndarray:
-                    out = wrap(state.run(compute_numpy, x, y))
+                    call = (compute_numpy, x, y) if x.size < LARGE else (mapped, compute_numpy, x, y)
+                    out = wrap(state.run(*call))
                 elif x.__class__ is y.__class__ and x.gpu is y.gpu and op.wgpu is not None:
                     gpu = x.gpu
                     out = wrap(op.wgpu(x, y))
@@ -302,7 +311,10 @@ def _with_number(op: type[Op], a: Any, b: Any) -> Tensor | None:
     gpu = None if x.data.__class__ is ndarray else x.data.gpu
     if gpu is not None and op.wgpu is None:
         return None
-    y = wrap(state.run(op.numpy, p, q) if gpu is None else op.wgpu(p, q))  # type: ignore[misc]
+    if gpu is None:
+        y = wrap(state.run(*(() if x.data.size < LARGE else (mapped,)), op.numpy, p, q))
+    else:
+        y = wrap(op.wgpu(p, q))  # type: ignore[misc]
     if op.differentiable and x._requires_grad and state.enabled:
         record(op, (a, b), NO_ATTRS, (y,))
     return y

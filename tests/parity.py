@@ -210,7 +210,8 @@ def refused(op, device: str) -> tuple[int, int, list[str]]:
         try:
             function(*args, **options)
         except Exception as problem:
-            raised, named = raised + 1, named + str(problem).startswith("[")
+            said = str(problem)  # "[cat] …", or Python's own "cat() got an unexpected keyword …"
+            raised, named = raised + 1, named + (said.startswith("[") or f"{op.name.rpartition('.')[2]}(" in said)
         else:
             accepted.append(f"{op.formatted_name} accepts what PyTorch refuses: {error.error_regex[:90]}")
     return raised, named, accepted

@@ -60,6 +60,9 @@ def _logical(name: str, combine: Any, text: str) -> Any:
     """A function of whether its operands are not zero."""
 
     def function(x: Tensor, other: Tensor) -> Tensor:
+        if not (isinstance(x, Tensor) and isinstance(other, Tensor)):
+            kinds = f"{type(x).__name__} and {type(other).__name__}"
+            raise TypeError(f"[{name}] expected two tensors; got {kinds}. Compare with `x != 0` instead?")
         shapes.broadcast([x.shape, other.shape], name)
         return combine(x != 0, other != 0)
 

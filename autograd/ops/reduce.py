@@ -257,6 +257,8 @@ def min(x: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Any = None) 
 
 
 def _max_or_min(x: Tensor, dim: Any, keepdim: bool, extreme: Any, index_of: Any, elementwise: str) -> Any:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"[{elementwise[:3]}] expected a tensor; got {type(x).__name__}. Python's own {elementwise[:3]}()?")
     if dim is None:
         return extreme(x)
     if isinstance(dim, Tensor):

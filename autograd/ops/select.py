@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, shapes
+from ..blocks import blocked, chosen
 from ..op import Op, apply, promoted, public, register
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu import launch
+
+
+def _where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
+    arrays = [x for x in (a, b) if x.__class__ is np.ndarray and x.ndim]
+    shape = condition.shape
+    if condition.size < 4096 or not arrays or any(x.shape != shape or x.dtype != arrays[0].dtype for x in arrays):
+        return np.where(condition, a, b)
+    return blocked(chosen, arrays[0].dtype, shape, condition, a, b)
 
 
 @register
@@ -19,7 +28,7 @@ class Where(Op):
     da = dy where condition, else 0; db = 0 where condition, else dy
     """
 
-    numpy = staticmethod(np.where)
+    numpy = staticmethod(_where)
     wgpu = launch.Ternary("where")
     saves = ((1, 2), (), ())
 
@@ -51,7 +60,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
         if value.ndim:
             raise ValueError(f"[masked_fill] the value is a number or a 0-d tensor; got shape {value.shape}")
         value = value.to(x.dtype)
-    elif not x.dtype.is_floating_point and isinstance(value, float):
+    elif isinstance(value, complex) or (not x.dtype.is_floating_point and isinstance(value, float)):
         raise TypeError(f"[masked_fill] {value} does not fit into {x.dtype}")
     if not isinstance(mask, Tensor) or mask.dtype is not dtypes.bool_:
         raise TypeError(f"[masked_fill] the mask must be a bool tensor; got {getattr(mask, 'dtype', type(mask).__name__)}")

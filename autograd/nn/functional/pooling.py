@@ -109,6 +109,8 @@ def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
 
 def _lp_pool(op: str, n: int, x: Tensor, p: float, kernel: Any, stride: Any, ceil_mode: bool) -> Tensor:
     g = _Geometry(op, n, x, kernel, stride, 0, 1, ceil_mode)
+    if p != int(p):  # where the power has no value the gradient is NaN, as in PyTorch, even where no window looks
+        x = x * create.ones_like(x).masked_fill(x < 0, float("nan"))
     seen = windows(_filled(x**p, g.pads(), 0), g.count, g.kernel, g.stride, (1,) * n)
     total = seen.sum(tuple(range(-n, 0)))
     return (total.sign() * total.abs().relu()) ** (1 / p)
