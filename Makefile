@@ -27,10 +27,9 @@ lint: $(VENV)/has-dev  ## check style and types
 ops: $(VENV)/has-examples  ## print every op: its kernels and its gradients on each device
 	$(PY) -c 'import autograd; print(autograd.op.coverage())'
 
-parity: $(VENV)/has-parity  ## score both devices against the database that PyTorch tests itself with
-	$(PY) tests/parity.py cpu
+parity: $(VENV)/has-parity  ## score both devices against the databases that PyTorch tests itself with [ARGS="--samples 3"]
 	.ci/vulkan $(PY)
-	$(PY) tests/parity.py wgpu
+	set -e; for each in parity parity_modules; do for device in cpu wgpu; do $(PY) tests/$$each.py $(ARGS) $$device; done; done
 
 # Some machines set these two for older BLAS builds; they slow a current NumPy down.
 bench: $(VENV)/has-bench  ## measure, beside PyTorch [DEVICE=wgpu]

@@ -161,10 +161,12 @@ def linspace(start: float, end: float, steps: int, dtype: Any = None, device: An
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """`steps` numbers evenly from start to end, both included."""
     start, end = (x.item() if isinstance(x, Tensor) and not x.ndim else x for x in (start, end))
-    if isinstance(start, Tensor) or isinstance(end, Tensor) or steps < 0 or steps != int(steps):
-        raise ValueError(f"[linspace] start and end are numbers and steps a count; got {start}, {end}, {steps}")
+    if not isinstance(steps, int | np.integer):
+        raise TypeError(f"[linspace] steps is a count, an int; got {steps!r}")
+    if isinstance(start, Tensor) or isinstance(end, Tensor) or steps < 0:
+        raise ValueError(f"[linspace] start and end are numbers and steps is not negative; got {start}, {end}, {steps}")
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
-    return place(dtypes.converted(np.linspace(start, end, int(steps)), d.numpy), device, requires_grad)
+    return place(dtypes.converted(np.linspace(start, end, steps), d.numpy), device, requires_grad)
 
 
 def eye(n: int, m: int | None = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:

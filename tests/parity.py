@@ -2,13 +2,15 @@
 
 For every operator in scope, PyTorch's wheel draws sample inputs and inputs that must fail. Each sample runs through
 PyTorch and through us; values, dtypes and the gradients of random seeds are compared. Prints a line for each operator
-that differs, and the score. Needs the extra `parity`. Usage: parity.py [cpu|wgpu] [operator ...]
+that differs, and the score. Needs the extra `parity`. Usage: parity.py [--samples N] [cpu|wgpu] [operator ...]
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
+from itertools import islice
 
 import numpy as np
 import torch
@@ -17,7 +19,7 @@ from tqdm import tqdm
 
 import autograd as ag
 
-SAMPLES = 40  # of an operator, at most
+SAMPLES = 40  # of an operator, at most: the default of --samples
 
 # Not this project's: a name equal to one of these, or one that begins with one that ends in "*", and why.
 OUT_OF_SCOPE = {
@@ -159,7 +161,7 @@ def run_sample(function, op, sample, device: str, rtol: float, atol: float) -> N
             agree(t.grad, slope, 5 * rtol, 10 * atol, f"gradient {i}")
 
 
-def score(op, device: str, dtype: torch.dtype) -> str | None:
+def score(op, device: str, dtype: torch.dtype, most: int = SAMPLES) -> str | None:
     """What is wrong with an operator: "" for nothing, None when the database draws no samples for it."""
     if dtype not in op.supported_dtypes("cpu"):
         dtype = next((d for d in (torch.float32, torch.int64, torch.bool) if d in op.supported_dtypes("cpu")), None)
@@ -168,7 +170,7 @@ def score(op, device: str, dtype: torch.dtype) -> str | None:
     torch.manual_seed(0)
     try:
         tracks = op.supports_autograd and dtype.is_floating_point
-        samples = list(op.sample_inputs("cpu", dtype, requires_grad=tracks))[:SAMPLES]
+        samples = list(islice(op.sample_inputs("cpu", dtype, requires_grad=tracks), most))
     except Exception:  # some entries cannot draw outside PyTorch's own test machines
         return None
     rtol, atol = (1e-7, 1e-7) if dtype is torch.float64 else (2e-4, 2e-5)
@@ -217,7 +219,17 @@ def refused(op, device: str) -> tuple[int, int, list[str]]:
     return raised, named, accepted
 
 
-def main(device: str, only: set[str]) -> int:
+def command_line(samples: int) -> tuple[str, set[str], int]:
+    """What a script of this kind was asked for: device, names (all when empty), and the most samples of each."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--samples", type=int, default=samples, metavar="N", help="at most N samples of each (%(default)s)")
+    parser.add_argument("what", nargs="*", metavar="cpu|wgpu|NAME", help="the device, then names: all unless given")
+    given = parser.parse_args()
+    device = given.what.pop(0) if given.what and given.what[0] in ("cpu", "wgpu") else "cpu"
+    return device, set(given.what), given.samples
+
+
+def main(device: str, only: set[str], most: int) -> int:
     """Print what differs, and how many operators match. The exit status says whether enough do."""
     warnings.filterwarnings("ignore")
     dtype = torch.float64 if device == "cpu" else torch.float32
@@ -226,7 +238,7 @@ def main(device: str, only: set[str]) -> int:
     raised = named = 0
     accepted: list[str] = []
     for op in tqdm(wanted, unit="operator", desc=device, mininterval=5):
-        wrong = score(op, device, dtype)
+        wrong = score(op, device, dtype, most)
         if wrong is not None:
             results[op.formatted_name] = wrong
             if wrong:
@@ -243,6 +255,4 @@ def main(device: str, only: set[str]) -> int:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    where = given.pop(0) if given and given[0] in ("cpu", "wgpu") else "cpu"
-    sys.exit(main(where, set(given)))
+    sys.exit(main(*command_line(SAMPLES)))

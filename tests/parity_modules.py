@@ -4,7 +4,7 @@ A layer is built with the database's arguments in both libraries, takes PyTorch'
 runs the database's inputs in training and in evaluation: outputs and the gradients of inputs and parameters are
 compared. An optimizer takes 25 steps on the same gradients with every setting of the database. On the CPU in float64;
 with wgpu in float32. Prints a line for each that differs, and the score.
-Needs the extra `parity`. Usage: parity_modules.py [cpu|wgpu] [nn.Name or optim.Name ...]
+Needs the extra `parity`. Usage: parity_modules.py [--samples N] [cpu|wgpu] [nn.Name or optim.Name ...]
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
+from itertools import islice
 
 import numpy as np
 import torch
-from parity import agree, converted, flat, rebuilt
+from parity import agree, command_line, converted, flat, rebuilt
 from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_optimizers import optim_db
 from tqdm import tqdm
@@ -23,11 +24,13 @@ from tqdm import tqdm
 import autograd as ag
 
 # Not this yardstick's: layers with random numbers of their own, lazy ones, and optimizers with tests of another kind.
-OUT_OF_SCOPE = set(
-    "nn.FractionalMaxPool2d nn.FractionalMaxPool3d nn.MaxUnpool1d nn.MaxUnpool2d nn.MaxUnpool3d nn.RReLU nn.Dropout "
-    "nn.Dropout1d nn.Dropout2d nn.Dropout3d nn.AlphaDropout nn.FeatureAlphaDropout nn.AdaptiveLogSoftmaxWithLoss "
-    "nn.SyncBatchNorm nn.LinearCrossEntropyLoss optim.SparseAdam optim.LBFGS optim.Muon".split()
-)
+OUT_OF_SCOPE = {
+    "nn.FractionalMaxPool2d", "nn.FractionalMaxPool3d", "nn.MaxUnpool1d", "nn.MaxUnpool2d", "nn.MaxUnpool3d", "nn.RReLU",
+    "nn.Dropout", "nn.Dropout1d", "nn.Dropout2d", "nn.Dropout3d", "nn.AlphaDropout", "nn.FeatureAlphaDropout",
+    "nn.AdaptiveLogSoftmaxWithLoss", "nn.SyncBatchNorm", "nn.LinearCrossEntropyLoss",
+    "optim.SparseAdam", "optim.LBFGS", "optim.Muon",
+}  # fmt: skip
+SAMPLES = 100  # of a layer, in each of training and evaluation, at most: more than there are
 # How PyTorch computes a step, not what: these settings change no number.
 MANNER = ("foreach", "fused", "capturable", "differentiable")
 
@@ -87,13 +90,14 @@ def run_layer(info, sample, training: bool, device: str, dtype: torch.dtype) -> 
             agree(t.grad, slope, 5 * rtol, 10 * atol, f"gradient of {label}")
 
 
-def score_layer(info, device: str, dtype: torch.dtype) -> str:
+def score_layer(info, device: str, dtype: torch.dtype, most: int) -> str:
     """What is wrong with a layer: "" for nothing."""
     ran = 0
     try:
         for training in (True, False):
             torch.manual_seed(0)
-            for sample in info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=training):
+            drawn = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=training)
+            for sample in islice(drawn, most):
                 if not any(sample.constructor_input.kwargs.get(k) for k in ("dropout", "p")):  # random numbers
                     run_layer(info, sample, training, device, dtype)
                     ran += 1
@@ -122,11 +126,11 @@ def run_optimizer(info, options: dict, device: str, dtype: torch.dtype) -> None:
         agree(q, p, *limits, f"parameter {i}")
 
 
-def score_optimizer(info, device: str, dtype: torch.dtype) -> str:
+def score_optimizer(info, device: str, dtype: torch.dtype, most: int) -> str:
     """What is wrong with an optimizer: "" for nothing."""
     ran = 0
     try:
-        for given in info.optim_inputs_func(device="cpu"):
+        for given in islice(info.optim_inputs_func(device="cpu"), most):
             options = {k: v for k, v in given.kwargs.items() if k not in MANNER}
             if not any(isinstance(x, torch.Tensor) for x in flat(options)):
                 run_optimizer(info, options, device, dtype)
@@ -136,7 +140,7 @@ def score_optimizer(info, device: str, dtype: torch.dtype) -> str:
     return "" if ran else "no setting ran"
 
 
-def main(device: str, only: set[str]) -> int:
+def main(device: str, only: set[str], most: int) -> int:
     """Print what differs, and how many match. The exit status says whether enough do."""
     warnings.filterwarnings("ignore")
     dtype = torch.float64 if device == "cpu" else torch.float32
@@ -145,7 +149,7 @@ def main(device: str, only: set[str]) -> int:
     rows = [row for row in rows if (row[0] in only if only else row[0] not in OUT_OF_SCOPE and "Lazy" not in row[0])]
     good = 0
     for name, info, score in tqdm(rows, unit="layer", desc=device, mininterval=5):
-        wrong = score(info, device, dtype)
+        wrong = score(info, device, dtype, most)
         good += not wrong
         if wrong:
             tqdm.write(f"{name}: {wrong}")
@@ -154,6 +158,4 @@ def main(device: str, only: set[str]) -> int:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    where = given.pop(0) if given and given[0] in ("cpu", "wgpu") else "cpu"
-    sys.exit(main(where, set(given)))
+    sys.exit(main(*command_line(SAMPLES)))
