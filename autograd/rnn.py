@@ -151,14 +151,30 @@ def load_torch(source: Any, *, batch_first: bool = False, device: Any = None) ->
     return made
 
 
-def load_keras(weights: Any, *, reset_after: bool | None = None, batch_first: bool = True, device: Any = None) -> nn.Module:
-    """Our nn.GRU or nn.LSTM (batch first, as Keras is) with the weights of a Keras layer's get_weights().
+def load_keras(weights: Any, *, reset_after: bool | None = None, device: Any = None, **options: Any) -> Any:
+    """keras.layers.GRU or LSTM, or a Bidirectional around one, with the weights of a Keras layer's get_weights().
 
-    GRU(reset_after=True), LSTM, and Bidirectional around them; ValueError for the others, whose function nn.GRU cannot
-    compute: build autograd.keras.layers.GRU for them.
+    reset_after: the family of a GRU without biases, whose shapes do not tell it. options: the layer's other arguments
+    (return_sequences, return_state, activation, …). ValueError for lists that are none of these layers' weights.
     """
-    state = convert(list(weights), source="keras", target="torch", reset_after=reset_after)
-    return load_torch(state, batch_first=batch_first, device=device)
+    from .keras import layers  # Keras' layers are built on this package
+
+    arrays = [host(a, f"weights[{i}]") for i, a in enumerate(weights)]
+    form: Form = READERS["keras"](arrays)
+    if not form.family and reset_after is None:
+        raise ValueError("[load_keras] a Keras GRU without bias may be of either family; pass reset_after=True or False")
+    part = form.parts[0]
+    options = {"use_bias": part.b is not None, "dtype": from_numpy(part.r).dtype, **options}
+    if form.family == "lstm":
+        made: Any = layers.LSTM(part.r.shape[1], **options)
+    else:
+        after = form.family == "after" if form.family else reset_after
+        made = layers.GRU(part.r.shape[1], reset_after=after, **options)
+    if form.directions == 2:
+        made = layers.Bidirectional(made)
+    made.build((None, None, len(arrays[0])))
+    made.set_weights(arrays)
+    return made if device is None else made.to(device)
 
 
 def _module(form: Form, batch_first: bool, dropout: float, device: Any, bias: bool) -> nn.Module:

@@ -320,9 +320,9 @@ def test_steps_of_ggml_are_the_same_functions():
     c = drawn(2, 3, seed=5, grad=False)
     steps = {k: ag.tensor(v) for k, v in rnn.convert(lstm, source="keras", target="ggml").items()}
     got = rnn.lstm_step(x, h, c, steps["W_gates"], steps["U_gates"], steps["b_gates"], 3)
-    _, want = rnn.load_keras(lstm)(x.unsqueeze(1), (h.unsqueeze(0), c.unsqueeze(0)))
+    _, *want = rnn.load_keras(lstm, return_state=True)(x.unsqueeze(1), initial_state=[h, c])
     for a, b in zip(got, want):
-        assert_close(a, array(b)[0], 1e-12)
+        assert_close(a, array(b), 1e-12)
     for name in (None, "linear", "relu", "silu", "gelu", "hardsigmoid", "hardswish", "softmax"):
         assert rnn.gru_step(x, h, *(ggml[k] for k in ("W_zh", "U_zh", "b_zh", "W_n", "U_n", "b_n")), 3, name, name).shape == (2, 3)
 
@@ -349,12 +349,12 @@ def test_diagonal_candidates_cross_the_families():
     before[1][:, 6:] = np.diag([0.5, -1.0, 2.0])
     after = rnn.convert(before, source="keras", target="keras", reset_after=True)
     assert same(rnn.convert(after, source="keras", target="keras", reset_after=False), before)
-    x, h = drawn(2, 4, 2, grad=False), drawn(1, 2, 3, grad=False)
+    x, h = drawn(2, 4, 2, grad=False), drawn(2, 3, grad=False)
     module = rnn.load_keras(after)
     block = {k: ag.tensor(v) for k, v in rnn.convert(before, source="keras", target="tf_block").items()}
-    state = h[0]
+    state = h
     for t in range(4):
         state = rnn.gru_block_cell(x[:, t], state, *block.values())[3]
-    assert_close(module(x, h)[1][0], array(state), 1e-12)
+    assert_close(module(x, initial_state=h), array(state), 1e-12)
     after[2][1, 6:] = 1
     assert_raises(ValueError, "exact only if it is 0", lambda: rnn.convert(after, source="keras", target="keras", reset_after=False))
