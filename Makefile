@@ -16,9 +16,10 @@ help:  ## say what there is (the default)
 run: $(VENV)/has-examples  ## train a GRU on handwritten digits [DEVICE=wgpu]
 	$(PY) examples/01_digits_gru.py
 
+# Compiled files spare each process that the tests start half a second.
 test: $(VENV)/has-test  ## run all tests on NumPy and on Vulkan [ARGS="tests/... -k ..."]
 	.ci/vulkan $(PY)
-	$(PY) -m pytest -n 2 $(ARGS)
+	env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -n 2 $(ARGS)
 
 lint: $(VENV)/has-dev  ## check style and types
 	$(PY) -m ruff check
@@ -32,8 +33,8 @@ parity: $(VENV)/has-parity  ## score both devices against the databases that PyT
 	set -e; for each in parity parity_modules; do for device in cpu wgpu; do $(PY) tests/$$each.py $(ARGS) $$device; done; done
 
 # Some machines set these two for older BLAS builds; they slow a current NumPy down.
-bench: $(VENV)/has-bench  ## measure, beside PyTorch [DEVICE=wgpu]
-	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(PY) tests/benchmarks/run.py
+bench: $(VENV)/has-bench  ## measure, beside PyTorch and other engines [DEVICE=wgpu] [ARGS="GRU encoder"]
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(PY) tests/benchmarks/run.py $(ARGS)
 
 examples: $(VENV)/has-test  ## run every example and notebook [DEVICE=wgpu]
 	set -e; for each in examples/*.py; do $(PY) $$each; done
