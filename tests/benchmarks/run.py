@@ -1,118 +1,123 @@
-"""`make bench`: host costs and ratios against PyTorch, measured side by side. Prints a table, writes out/bench.json.
+"""`make bench`: ratios to PyTorch and to peers, and counts, measured side by side. Prints tables, writes out/bench.json.
 
-Each pair of rivals runs in alternation within one process, so that both meet the same noise; a figure is the median
-of the rounds, and the ratio is the median of the rounds' ratios. Set DEVICE=wgpu to add the GPU's host costs.
+On the CPU against PyTorch with one thread and with two; with DEVICE=wgpu also host costs, dispatches, submits and bytes
+of training steps, and the peers that are installed (extra `bench`), each in a process of its own on the same Vulkan
+driver. A figure is the median of rounds in turns; a ratio below 1 means that this project is faster.
+Usage: run.py [part of a row's name ...]
 """
 
 from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from statistics import median
+
+import data_parallel
+import peers
+import workloads as w
+from timing import against, alone, counts, peak
 
 import autograd as ag
 
-ROUNDS = 41
+Row = tuple[str, Callable[[], dict]]
 
 
-def seconds(function: Callable, calls: int) -> float:
-    """The time of one call, averaged over `calls`."""
-    start = time.perf_counter()
-    for _ in range(calls):
-        function()
-    return (time.perf_counter() - start) / calls
+def limited(threads: int) -> None:
+    """This many threads for both libraries, and for the BLAS that NumPy calls."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    torch.set_num_threads(threads)
+    ag.set_num_threads(threads)
+    threadpool_limits(threads)
 
 
-def against(ours: Callable, theirs: Callable, calls: int, rounds: int = ROUNDS) -> dict:
-    """Both in turns: their medians in microseconds, and the median ratio."""
-    for f in (ours, theirs):
-        seconds(f, calls)
-    times = [(seconds(ours, calls), seconds(theirs, calls)) for _ in range(rounds)]
-    return {
-        "ours_us": median(a for a, _ in times) * 1e6,
-        "theirs_us": median(b for _, b in times) * 1e6,
-        "ratio": median(a / b for a, b in times),
-    }
-
-
-def small_ops(library) -> Callable:
-    """(x*y+z).sum().backward() on 8 elements: the cost of the tape itself."""
-    x, y, z = (library.randn(8, requires_grad=True) for _ in range(3))
-
-    def step() -> None:
-        x.grad = y.grad = z.grad = None
-        (x * y + z).sum().backward()
-
-    return step
-
-
-def recurrent_step(library, kind: str, batch: int, steps: int, inputs: int, units: int) -> Callable:
-    """Forward and backward of nn.GRU or nn.LSTM in float32."""
-    model = getattr(library.nn, kind)(inputs, units)
-    x = library.randn(steps, batch, inputs)
-
-    def step() -> None:
-        model.zero_grad()
-        model(x)[0].sum().backward()
-
-    return step
-
-
-def cpu() -> list[tuple[str, dict]]:
+def cpu() -> Iterator[Row]:
     """Against PyTorch with one thread and with two."""
     import torch
 
-    rows = []
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        versus = f"PyTorch, {threads} thread{'s' * (threads > 1)}"
-        rows.append((f"(x*y+z).sum().backward(), 8 elements | {versus}", against(small_ops(ag), small_ops(torch), 200)))
-        for size in (32, 64, 64, 128), (64, 128, 128, 256), (1, 64, 64, 128):
-            for kind in "GRU", "LSTM":
-                ours, theirs = (recurrent_step(library, kind, *size) for library in (ag, torch))
-                rounds = 5 if size[0] == 64 else ROUNDS
-                rows.append((f"{kind} forward + backward, B T I H = {size} | {versus}", against(ours, theirs, 1, rounds)))
-    return rows
+    def pair(make: Callable, calls: int, rounds: int, threads: int) -> dict:
+        limited(threads)
+        return against(make(ag), make(torch), calls, rounds)
+
+    work = [("(x*y+z).sum().backward(), 8 elements", w.small, 200, 41), ("chain of five on 1 M, sum, backward", w.chain, 1, 41),
+            ("matmul 1024", w.matmul, 1, 21), ("MLP 784-256-10 with AdamW", w.mlp, 5, 41),
+            ("2-layer encoder, forward + backward", w.encoder, 1, 21)]  # fmt: skip
+    for name, size in w.GRU_SIZES.items():
+        for kind in "GRU", "LSTM":
+            work.append((f"{kind} {name}, forward + backward", partial(w.recurrent, kind=kind, size=size), 1, 5 if size[0] == 64 else 21))
+    for name, make, calls, rounds in work:
+        for threads in (1, 2):
+            yield f"{name} | PyTorch, {threads} thread{'s' * (threads > 1)}", partial(pair, make, calls, rounds, threads)
+    for kind in "GRU", "LSTM":
+        for name in list(w.GRU_SIZES)[:2]:
+            yield f"{kind} {name}: memory", partial(lambda k, n: peak(w.recurrent(ag, k, w.GRU_SIZES[n])), kind, name)
+    yield "digits CNN: two processes against one, samples a second", data_parallel.measure
 
 
-def wgpu() -> list[tuple[str, dict]]:
+def queued() -> dict:
     """Host cost of queuing: no value is read and nothing is flushed inside the timed part."""
     x = ag.ones(8, device="wgpu")
 
-    def chain() -> None:
+    def run() -> None:
         y = x
         for _ in range(64):
             y = y + x
 
-    times = []
-    for _ in range(ROUNDS):
-        times.append(seconds(chain, 1) / 64)
+    found = []
+    for _ in range(41):
+        found.append(alone(run, rounds=1)["ours_ms"] / 64)
         ag.wgpu.synchronize()
-    return [("one add of 8 elements on wgpu, queued (64 in a chain)", {"ours_us": median(times) * 1e6})]
+    return {"ours_ms": sorted(found)[len(found) // 2]}
 
 
-def main() -> None:
+def wgpu() -> Iterator[Row]:
+    """Counts that hold on every GPU, then times on this adapter beside the peers'."""
+    yield "one add of 8 elements on wgpu, queued (64 in a chain)", queued
+    steps = {
+        "MLP with AdamW": w.mlp, "2-layer encoder with AdamW": partial(w.encoder, train=True),
+        "GRU 32 x 64 x 64 x 128 with AdamW": partial(w.recurrent, kind="GRU", size=(32, 64, 64, 128), train=True),
+        "(x*y+z).sum().backward()": w.small,
+    }  # fmt: skip
+    for name, make in steps.items():
+        yield f"{name}: a step's counts", partial(lambda m: counts(m(ag, device="wgpu")), make)
+    for name, make in peers.WORK.items():
+        yield f"{name} on wgpu", partial(lambda m: alone(m(ag, device="wgpu", finish=ag.wgpu.synchronize), rounds=3), make)
+        for peer in peers.able(name):
+            yield f"{name} | {peer}", partial(peers.measure, peer, name)
+
+
+def shown(row: dict) -> str:
+    """A row's figures in a line."""
+    if "note" in row:
+        return row["note"]
+    return "  ".join(f"{name} {value:,.3f}" if isinstance(value, float) and value % 1 else f"{name} {value:,.0f}" for name, value in row.items())
+
+
+def main(parts: list[str]) -> None:
     try:
         from threadpoolctl import threadpool_info
 
         for pool in threadpool_info():
             print(f"{pool['internal_api']} {pool.get('version')}: {pool['num_threads']} threads, {pool.get('architecture', '')}")
     except ImportError:
-        print("threads unknown: pip install threadpoolctl")
-    rows = cpu()
+        raise SystemExit("pip install 'autograd-wgpu[bench]'") from None
+    rows = list(cpu())
     if os.environ.get("DEVICE", "cpu") != "cpu":
         rows += wgpu()
-    width = max(len(name) for name, _ in rows)
-    for name, row in rows:
-        theirs = f"{row['theirs_us']:12.1f} µs  ratio {row['ratio']:.2f}" if "ratio" in row else ""
-        print(f"{name:{width}s} {row['ours_us']:12.1f} µs {theirs}")
+        print(*ag.wgpu.devices(), sep="\n")
+    rows = [row for row in rows if not parts or any(part in row[0] for part in parts)]
+    found = {}
+    for name, measured in rows:
+        found[name] = measured()
+        print(f"{name:72s} {shown(found[name])}", flush=True)
     out = Path("out")
     out.mkdir(exist_ok=True)
-    (out / "bench.json").write_text(json.dumps(dict(rows), indent=1))
+    (out / "bench.json").write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
