@@ -21,6 +21,7 @@ class _State(threading.local):
 
     enabled = True
     autocast: Any = None  # the cast.Policy of the autocast region this thread is in
+    arrivals: Any = None  # the hooks.Arrivals that wait for leaves' gradients during backward
 
     def __init__(self) -> None:
         quiet = contextvars.copy_context()

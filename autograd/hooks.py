@@ -1,12 +1,15 @@
-"""Hooks on gradients: what register_hook returns, and what retain_grad registers."""
+"""Hooks on gradients: what register_hook returns, what retain_grad registers, and who waits for gradients to arrive."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from .grad_mode import state
 
 if TYPE_CHECKING:
+    from .tape import Node
     from .tensor import Tensor
 
 
@@ -40,3 +43,50 @@ class RemovableHandle:
 
     def __exit__(self, *_: object) -> None:
         self.remove()
+
+
+class Arrivals:
+    """`with Arrivals(leaves, arrived):` call arrived(leaf, gradient) while backward() runs, as soon as a leaf's gradient
+    is complete and before it is added to .grad: what communication that overlaps with backward starts from.
+
+    The gradient is None where none comes, which is told at the start if the leaf is not in the graph at all. Not told of:
+    leaves with hooks, whose gradient is not settled before the end. Only this thread's walks count.
+    RuntimeError for backward(inputs=...) or create_graph=True inside.
+    """
+
+    def __init__(self, leaves: Iterable[Tensor], arrived: Callable):
+        self.leaves, self.arrived = frozenset(leaves), arrived
+        self._before: Any = None
+
+    def __enter__(self) -> Arrivals:
+        self._before, state.arrivals = state.arrivals, self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        state.arrivals = self._before
+
+    def last_uses(self, pending: dict, plain: bool) -> dict[Node, list]:
+        """{node: leaves}: the oldest node that sends a gradient to a leaf is the last that backward comes to."""
+        if not plain:
+            raise RuntimeError("[backward] what sends gradients off takes no inputs= or create_graph=True; use ag.grad()")
+        found: dict[Tensor, Node] = {}
+        seen: set = set()
+        stack = [n for n in pending if hasattr(n, "edges")]
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            for edge in node.edges:
+                if edge in self.leaves:
+                    if not edge.hooks and (edge not in found or node.seq > found[edge].seq):  # numbers count down
+                        found[edge] = node
+                elif hasattr(edge, "edges"):
+                    stack.append(edge)
+        last: dict[Node, list] = {}
+        for leaf, node in found.items():
+            last.setdefault(node, []).append(leaf)
+        for leaf in self.leaves:
+            if leaf not in found and leaf not in pending and not leaf.hooks:
+                self.arrived(leaf, None)
+        return last

@@ -152,11 +152,12 @@ def run_hooks(hooks: Iterable[Callable], g: Tensor) -> Tensor:
     return g
 
 
-def walk(pending: dict, retain: bool, create: bool, needed: set | None = None,
-         targets: dict = NO_TARGETS) -> dict:  # fmt: skip
+def walk(pending: dict, retain: bool, create: bool, needed: set | None = None, targets: dict = NO_TARGETS,
+         last: dict = NO_TARGETS) -> dict:  # fmt: skip
     """Send the gradients in `pending` (node or leaf -> gradient) back; return those that arrive at leaves.
 
     With `needed`, only those nodes run, and `targets` collects the gradients of the inner nodes that are asked for.
+    last: {node: leaves whose gradient is complete when it has run}, which state.arrivals is told of.
     """
     heap = [(n.seq, n) for n in pending if isinstance(n, Node)]
     heapify(heap)
@@ -197,6 +198,9 @@ def walk(pending: dict, retain: bool, create: bool, needed: set | None = None,
                     heappush(heap, (edge.seq, edge))
         if not retain and (node.saved or node.kept):
             node.saved, node.kept = FREED, ()
+        if last and node in last:
+            for leaf in last[node]:
+                state.arrivals.arrived(leaf, pending.get(leaf))
     return pending
 
 
@@ -260,8 +264,9 @@ def backward(outputs: Any, gradient: Any = None, retain_graph: bool | None = Non
             pending = _seed(tuple(outputs), (None,) * len(outputs) if gradient is None else _as_tuple(gradient), "backward")
         else:
             pending = {outputs.node or outputs: _first_gradient(outputs, gradient, "backward")}
+        last = NO_TARGETS if state.arrivals is None else state.arrivals.last_uses(pending, inputs is None and not create_graph)
         if inputs is None:
-            arrived = walk(pending, retain, create_graph)
+            arrived = walk(pending, retain, create_graph, last=last)
         else:
             arrived = _walk_to(_as_tuple(inputs), pending, retain, create_graph)
         del gradient, pending  # what nobody else holds may be taken over as a .grad

@@ -1,4 +1,4 @@
-"""The examples do what they say: the first script on both devices, and the notebook.
+"""The examples do what they say: the scripts on both devices, and the notebook.
 
 `python tests/test_examples.py` runs the notebook and saves it with what it shows now.
 """
@@ -22,6 +22,8 @@ from autograd import nn
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPT = EXAMPLES / "01_digits_gru.py"
+TEXT = EXAMPLES / "07_keras_text_gru.py"
+PARALLEL = EXAMPLES / "08_data_parallel.py"
 NOTEBOOK = EXAMPLES / "tour.ipynb"
 # A process started in the background may have Ctrl-C switched off: here it is on, whoever runs the tests.
 WITH_CTRL_C = """
@@ -48,13 +50,18 @@ def run(*command, cwd):
     return done.stdout
 
 
-@pytest.fixture
-def digits():
-    """The first example as a module of its own."""
-    spec = importlib.util.spec_from_file_location("digits_gru", SCRIPT)
+def example(path):
+    """A script as a module of its own."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def digits():
+    """The first example."""
+    return example(SCRIPT)
 
 
 @pytest.fixture
@@ -177,6 +184,40 @@ def test_ctrl_c_ends_it_with_the_weights_saved(device, tmp_path):
     weights = ag.load(tmp_path / "digits.safetensors")
     assert len(weights) == 6 and all(np.isfinite(w.numpy()).all() for w in weights.values())
     assert (tmp_path / "digits.png").stat().st_size > 10_000
+
+
+# --- Keras: a GRU that reads text ---
+
+
+def test_the_text_example_runs_small(device, tmp_path, capsys):
+    example(TEXT).main(device, 2, 300, tmp_path / "new")
+    printed = capsys.readouterr().out
+    assert "Epoch 2/2" in printed and "(GRU)" in printed and "val_accuracy" in printed
+    assert re.search(r"test accuracy \d+\.\d%, on 60 sentences it never saw; the commonest subject alone: \d+\.\d%", printed)
+    assert "loaded back, the model reads the same" in printed
+    assert (tmp_path / "new/text_gru.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_text_example_learns(tmp_path):
+    """Well above the commonest subject, on sentences it never saw; early stopping ends it before the last epoch."""
+    printed = run(TEXT, "--device", "cpu", "--out", tmp_path, cwd=tmp_path)
+    accuracy, baseline = map(float, re.search(r"test accuracy (\S+)%.* alone: (\S+)%", printed).groups())
+    assert accuracy > 70 and accuracy > baseline + 25
+    assert "Epoch 4/15" in printed and "Epoch 15/15" not in printed
+
+
+# --- data parallel: several processes ---
+
+
+def test_processes_train_as_one_does_and_go_on_where_they_stopped(tmp_path):
+    printed = run(PARALLEL, "--devices", "cpu,cpu", "--epochs", "1", "--out", tmp_path, cwd=tmp_path)
+    first, second = re.findall(r"rank \d: process (\d+) on cpu saw 719 samples", printed)
+    assert first != second
+    assert "by hand: the weights differ by 0.0e+00, between ranks by 0.0e+00" in printed
+    assert float(re.search(r"one process alone: by (\S+),", printed).group(1)) < 1e-5
+    assert re.search(r"2 processes are \d+\.\d\d times as fast as one", printed)
+    assert re.search(r"test accuracy \d+\.\d%, on 359 images it never saw", printed)
+    assert ag.load(tmp_path / "data_parallel.safetensors")["epoch"] == 1
 
 
 # --- the notebook ---

@@ -55,7 +55,7 @@ def cpu() -> Iterator[Row]:
     for kind in "GRU", "LSTM":
         for name in list(w.GRU_SIZES)[:2]:
             yield f"{kind} {name}: memory", partial(lambda k, n: peak(w.recurrent(ag, k, w.GRU_SIZES[n])), kind, name)
-    yield "digits CNN: two processes against one, samples a second", data_parallel.measure
+    yield "digits CNN, samples a second: one process, two processes (one thread each)", data_parallel.data_parallel
 
 
 def queued() -> dict:

@@ -103,4 +103,7 @@ __all__ = [
 ]  # fmt: skip
 
 for _name in __all__:
-    globals()[_name] = listed(globals()[_name], _name)  # what autocast has in its lists looks whether it is on
+    _function = listed(globals()[_name], _name)  # what autocast has in its lists looks whether it is on
+    if _function is not globals()[_name]:
+        _function.__module__ = __name__  # where pickle finds it: a loss is sent to other processes
+        globals()[_name] = _function
