@@ -38,6 +38,7 @@ UNNORMALISED = (one_hot(LABELS, 4), R.uniform(0.05, 2, size=(5, 4)))
 SPARSE = (LABELS, CLASSES[1])
 LOGITS = R.normal(size=(5, 4)) * 3
 EDGE = (np.array([[0.0, 1.0, 0.0]]), np.array([[0.0, 1.0, 1e-12]]))
+EMBEDDED = (np.array([0, 1, 0, 1, 1]), np.array([[0.6, 0.8], [1.0, 0.0], [0.8, -0.6], [0.0, 1.0], [-0.6, 0.8]]))
 SEQUENCES = (R.integers(1, 5, (3, 4)), R.normal(size=(3, 9, 5)))
 
 LOSSES = [
@@ -56,7 +57,7 @@ LOSSES = [
     ("SparseCategoricalCrossentropy", {}, SPARSE), ("SparseCategoricalCrossentropy", {"from_logits": True}, (LABELS, LOGITS)),
     ("SparseCategoricalCrossentropy", {"ignore_class": int(LABELS[0])}, SPARSE), ("Dice", {}, BINARY),
     ("Tversky", {"alpha": 0.3, "beta": 0.7}, BINARY), ("CTC", {}, SEQUENCES),
-    ("CategoricalGeneralizedCrossEntropy", {"q": 0.7}, SPARSE),
+    ("CategoricalGeneralizedCrossEntropy", {"q": 0.7}, SPARSE), ("Circle", {"gamma": 2.0}, EMBEDDED),
 ]  # fmt: skip
 WEIGHTS = np.array([0.5, 2.0, 0.0, 1.0, 3.0])
 
@@ -75,6 +76,8 @@ def losses(keras):
 
 # -- metrics --------------------------------------------------------------------------------------------
 
+GUESSED = (LABELS, (LABELS + (np.arange(5) > 2)) % 4)
+THRESHOLDED = (np.array([0.0, 1.0, 0.0, 1.0, 1.0]), np.array([0.1, 0.8, 0.6, 0.4, 0.9]))
 METRICS = [
     ("Accuracy", {}, (LABELS, LABELS.copy() * (np.arange(5) != 2))), ("BinaryAccuracy", {}, BINARY), ("BinaryAccuracy", {"threshold": 0.2}, BINARY),
     ("CategoricalAccuracy", {}, CLASSES), ("SparseCategoricalAccuracy", {}, SPARSE), ("TopKCategoricalAccuracy", {"k": 2}, CLASSES),
@@ -93,7 +96,10 @@ METRICS = [
     ("AUC", {"from_logits": True}, (BINARY[0], REAL[1])), ("F1Score", {}, CLASSES), ("F1Score", {"average": "micro"}, CLASSES),
     ("FBetaScore", {"average": "macro", "beta": 2.0, "threshold": 0.3}, CLASSES), ("FBetaScore", {"average": "weighted"}, CLASSES),
     ("R2Score", {}, REAL), ("R2Score", {"class_aggregation": None}, REAL), ("R2Score", {"class_aggregation": "variance_weighted_average"}, REAL),
-    ("R2Score", {"num_regressors": 2}, REAL),
+    ("R2Score", {"num_regressors": 2}, REAL), ("PearsonCorrelation", {}, REAL), ("ConcordanceCorrelation", {}, REAL),
+    ("IoU", {"num_classes": 4, "target_class_ids": [0, 2], "dtype": "float64"}, GUESSED), ("BinaryIoU", {"dtype": "float64"}, THRESHOLDED),
+    ("MeanIoU", {"num_classes": 4, "ignore_class": 1, "dtype": "float64"}, GUESSED), ("OneHotMeanIoU", {"num_classes": 4, "dtype": "float64"}, CLASSES),
+    ("OneHotIoU", {"num_classes": 4, "target_class_ids": [1, 3], "dtype": "float64"}, CLASSES),
 ]  # fmt: skip
 
 

@@ -1,6 +1,5 @@
 """compile, fit, evaluate, predict: against Keras' own numbers, and against loops written by hand."""
 
-import io
 import json
 import math
 import warnings
@@ -38,7 +37,8 @@ def test_the_same_program_gives_the_same_numbers_as_keras(group, golden, double)
     got = {f"{group.__name__}/{name}": value for name, value in group(keras).items()}
     assert set(got) == {name for name in golden if name.startswith(f"{group.__name__}/")}
     for name, value in got.items():
-        np.testing.assert_allclose(value, golden[name], rtol=1e-10, atol=1e-10, err_msg=name)
+        close = 1e-7 if "IoU" in name else 1e-10  # Keras divides those in float32
+        np.testing.assert_allclose(value, golden[name], rtol=close, atol=close, err_msg=name)
 
 
 def test_hooks_are_called_as_keras_calls_them(double):
@@ -48,17 +48,15 @@ def test_hooks_are_called_as_keras_calls_them(double):
 # -- a loop by hand -------------------------------------------------------------------------------------
 
 
-def digits(n=120):
-    """Small pictures of digits as sequences of rows, and which digit each is."""
-    r = np.random.default_rng(0)
-    labels = r.integers(0, 4, n)
-    shapes = r.normal(size=(4, 6, 5))
-    return (shapes[labels] + r.normal(size=(n, 6, 5)) * 0.5).astype(np.float32), labels
+def digits(n=200):
+    """Handwritten digits as sequences of their rows."""
+    images, labels = ag.data.digits().tensors
+    return images[:n, 0].numpy(), labels[:n].numpy()
 
 
 def gru_model():
     ag.manual_seed(1)
-    return keras.Sequential([keras.Input((6, 5)), layers.GRU(7), layers.Dropout(0.2), layers.Dense(4, "softmax")])
+    return keras.Sequential([keras.Input((8, 8)), layers.GRU(12), layers.Dropout(0.2), layers.Dense(10, "softmax")])
 
 
 def test_fit_with_a_gru_is_a_loop_written_by_hand():
@@ -352,52 +350,6 @@ def test_sixteen_bits_are_counted_in_thirty_two():
     for metric, want in ((keras.metrics.TruePositives(), 5000), (keras.metrics.BinaryAccuracy(), 1), (keras.metrics.Mean(), 300)):
         metric(ones * 300) if want == 300 else metric(ones, ones)
         assert metric.result().item() == want
-
-
-# -- history and display --------------------------------------------------------------------------------
-
-
-def test_the_history_shows_and_draws_itself(tmp_path):
-    model = regression(metrics=["mae"])
-    history = model.fit(RAW, SUM, epochs=3, verbose=0, validation_data=(RAW, SUM))
-    assert history is model.history and history.epoch == [0, 1, 2] and history.params["epochs"] == 3
-    assert "3 epochs" in repr(history) and "val_mae" in repr(history) and "first" in repr(history)
-    pytest.importorskip("matplotlib")
-    figure = history.plot(tmp_path / "history.png")
-    assert [axes.get_title() for axes in figure.axes] == ["loss", "mae"]
-    assert all(len(axes.lines) == 2 for axes in figure.axes)
-    assert (tmp_path / "history.png").stat().st_size > 1000
-
-
-def test_the_display_is_keras(capsys):
-    model = regression(metrics=["mae"])
-    model.fit(RAW, SUM, epochs=2, batch_size=10)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Epoch 1/2" and lines[2] == "Epoch 2/2"
-    assert lines[1].startswith("3/3 ━━━━━━━━━━━━━━━━━━━━ 0s ") and "/step - loss: " in lines[1] and " - mae: " in lines[1]
-    model.fit(RAW, SUM, batch_size=10, verbose=2)
-    (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("3/3 - 0s - ") and "━" not in line
-    model.fit(RAW, SUM, verbose=0)
-    assert capsys.readouterr().out == ""
-    model.evaluate(RAW, SUM, batch_size=10, verbose=1)
-    assert capsys.readouterr().out.startswith("3/3 ━")
-
-
-def test_the_bar_moves_on_a_terminal():
-    from autograd.keras.progress import Progbar
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    out = Terminal()
-    bar = Progbar(4, interval=0.0, stream=out)
-    for step in range(1, 5):
-        bar.update(step, {"loss": 0.5, "tiny": 1e-5}, finalize=step == 4)
-    text = out.getvalue()
-    assert text.count("\r") == 4 and text.endswith("\n")
-    assert "1/4" in text and "4/4" in text and "loss: 0.5000 - tiny: 1.0000e-05" in text
 
 
 def test_averages_count_samples():

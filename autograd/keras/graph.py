@@ -188,7 +188,8 @@ def record(layer: Module, args: tuple, kwargs: dict) -> Any:
     node = Node(layer, args, kwargs)
     if isinstance(layer, Layer):
         layer._prepare(args[0] if args else next(iter(kwargs.values())))
-    kind = layer.dtype if isinstance(layer, Layer) else next((p.dtype for p in dict(layer.named_parameters()).values()), dtypes.get_default_dtype())
+    first = None if isinstance(layer, Layer) else next((p.dtype for _, p in layer.named_parameters()), dtypes.get_default_dtype())
+    kind = first if first is not None else layer.dtype
     simple = isinstance(layer, Layer) and len(args) == 1 and isinstance(args[0], SymbolicTensor) and not kwargs
     if simple and getattr(type(layer), "compute_output_shape", None) is not Layer.compute_output_shape:
         shape = layer.compute_output_shape(args[0].shape)  # type: ignore[operator]

@@ -16,6 +16,7 @@ from .losses_functions import (
     categorical_focal_crossentropy,
     categorical_generalized_cross_entropy,
     categorical_hinge,
+    circle,
     cosine_similarity,
     ctc,
     dice,
@@ -141,18 +142,19 @@ CategoricalGeneralizedCrossEntropy = _class("CategoricalGeneralizedCrossEntropy"
 Dice = _class("Dice", dice)
 Tversky = _class("Tversky", tversky)
 CTC = _class("CTC", ctc)
+Circle = _class("Circle", circle)
 
 _FUNCTIONS = (
     mean_squared_error, mean_absolute_error, mean_absolute_percentage_error, mean_squared_logarithmic_error, huber, log_cosh,
     cosine_similarity, poisson, kl_divergence, hinge, squared_hinge, categorical_hinge, binary_crossentropy,
     binary_focal_crossentropy, categorical_crossentropy, categorical_focal_crossentropy, sparse_categorical_crossentropy,
-    categorical_generalized_cross_entropy, dice, tversky, ctc,
+    categorical_generalized_cross_entropy, dice, tversky, ctc, circle,
 )  # fmt: skip
 _CLASSES = (
     MeanSquaredError, MeanAbsoluteError, MeanAbsolutePercentageError, MeanSquaredLogarithmicError, Huber, LogCosh,
     CosineSimilarity, Poisson, KLDivergence, Hinge, SquaredHinge, CategoricalHinge, BinaryCrossentropy,
     BinaryFocalCrossentropy, CategoricalCrossentropy, CategoricalFocalCrossentropy, SparseCategoricalCrossentropy,
-    CategoricalGeneralizedCrossEntropy, Dice, Tversky, CTC, LossFunctionWrapper,
+    CategoricalGeneralizedCrossEntropy, Dice, Tversky, CTC, Circle, LossFunctionWrapper,
 )  # fmt: skip
 _SHORT = {
     "mse": mean_squared_error, "mae": mean_absolute_error, "mape": mean_absolute_percentage_error,

@@ -281,3 +281,23 @@ def ctc(y_true: Any, y_pred: Any) -> Tensor:
         raise ValueError(f"[ctc] y_true is (batch, labels) and y_pred (batch, steps, classes); got {y.shape} and {p.shape}")
     steps = create.full((p.shape[0],), p.shape[1], dtypes.int64)
     return F.ctc_loss(F.log_softmax(p, -1).transpose(0, 1), y, steps, (y != 0).sum(-1), blank=0, reduction="none")
+
+
+def circle(y_true: Any, y_pred: Any, gamma: float = 80.0, margin: float = 0.4, remove_diagonal: bool = True) -> Tensor:
+    """softplus(logsumexp over positive pairs of -gamma a (margin - d) + logsumexp over negative of gamma b (1 - margin - d)),
+
+    one value a sample: y_true are class numbers, y_pred embeddings of norm 1, d = max(1 - cosine, 0) of each pair,
+    a = max(margin + d, 0), b = max(1 + margin - d, 0). Samples whose loss is 0 do not count.
+    Sun et al.: Circle Loss (arXiv 2002.10857).
+    """
+    p = tensor_like(y_pred)
+    y = tensor_like(y_true).to(p.device, dtypes.int64).reshape(-1, 1)
+    d = (1.0 - p @ p.mT).relu()
+    same = y == y.mT
+    alike = same & (create.eye(len(p), device=p.device) == 0) if remove_diagonal else same
+    far = d.full_like(-math.inf)
+    near = where(alike, (d + margin).relu() * (margin - d) * -gamma, far).logsumexp(1)
+    away = where(same, far, (1 + margin - d).relu() * (1 - margin - d) * gamma).logsumexp(1)
+    loss: Any = F.softplus(near + away)
+    loss._keras_mask = loss.detach() > 0
+    return loss

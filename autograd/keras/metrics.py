@@ -12,6 +12,7 @@ from .metrics_accuracy import (
     CategoricalAccuracy,
     CategoricalCrossentropy,
     CategoricalHinge,
+    ConcordanceCorrelation,
     CosineSimilarity,
     Hinge,
     KLDivergence,
@@ -20,6 +21,7 @@ from .metrics_accuracy import (
     MeanAbsolutePercentageError,
     MeanSquaredError,
     MeanSquaredLogarithmicError,
+    PearsonCorrelation,
     Poisson,
     RootMeanSquaredError,
     SparseCategoricalAccuracy,
@@ -47,6 +49,7 @@ from .metrics_confusion import (
     TrueNegatives,
     TruePositives,
 )  # fmt: skip
+from .metrics_iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
 from .metrics_regression import F1Score, FBetaScore, R2Score
 
 _CLASSES = (
@@ -56,13 +59,14 @@ _CLASSES = (
     SparseTopKCategoricalAccuracy, SquaredHinge, TopKCategoricalAccuracy, AUC, FalseNegatives, FalsePositives, Precision,
     PrecisionAtRecall, Recall, RecallAtPrecision, SensitivityAtSpecificity, SpecificityAtSensitivity, TrueNegatives,
     TruePositives, F1Score, FBetaScore, R2Score, Mean, Sum, MeanMetricWrapper,
+    ConcordanceCorrelation, PearsonCorrelation, BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU,
 )  # fmt: skip
 _SHORT = {
     "mse": MeanSquaredError, "mae": MeanAbsoluteError, "mape": MeanAbsolutePercentageError,
     "msle": MeanSquaredLogarithmicError, "bce": BinaryCrossentropy, "cosine_similarity": CosineSimilarity,
 }  # fmt: skip
 TABLE: dict[str, Any] = {c.__name__: c for c in _CLASSES} | _SHORT | {k.upper(): c for k, c in _SHORT.items()}
-_FUNCTIONS = {
+FUNCTIONS = {
     f.__name__: f
     for f in (binary_accuracy, categorical_accuracy, sparse_categorical_accuracy, sparse_top_k_categorical_accuracy,
               top_k_categorical_accuracy)
@@ -76,7 +80,7 @@ def get(identifier: Any) -> Any:
 
 def serialize(metric: Any) -> Any:
     """Its name, or {"class_name", "config"} of an object."""
-    return naming.serialize(metric, {**TABLE, **_FUNCTIONS})
+    return naming.serialize(metric, {**TABLE, **FUNCTIONS})
 
 
 def deserialize(config: Any, custom_objects: dict | None = None) -> Any:
@@ -85,5 +89,5 @@ def deserialize(config: Any, custom_objects: dict | None = None) -> Any:
 
 
 __all__ = [
-    *(c.__name__ for c in _CLASSES), *_FUNCTIONS, "Metric", "deserialize", "get", "serialize",
+    *(c.__name__ for c in _CLASSES), *FUNCTIONS, "Metric", "deserialize", "get", "serialize",
 ]  # fmt: skip

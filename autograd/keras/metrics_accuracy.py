@@ -9,7 +9,7 @@ from typing import Any
 from .. import dtypes
 from ..tensor import Tensor
 from . import losses
-from .losses_functions import normalized, tensor_like
+from .losses_functions import EPSILON, normalized, tensor_like
 from .metrics_base import Mean, MeanMetricWrapper
 from .reductions import same_rank
 
@@ -72,6 +72,23 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     return (normalized(y, axis) * normalized(p, axis)).sum(axis)
 
 
+def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
+    """mean of (y_true - its mean) / its standard deviation times the same of y_pred, along `axis`."""
+    p = tensor_like(y_pred)
+    y, p = (t - t.mean(axis, keepdim=True) for t in same_rank(tensor_like(y_true, p), p))
+    y, p = (t / t.square().mean(axis, keepdim=True).sqrt() for t in (y, p))
+    return (y * p).mean(axis)
+
+
+def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
+    """2 covariance / (both variances + (difference of the means)^2 + 1e-7), along `axis`. Lin (Biometrics 45, 1989)."""
+    p = tensor_like(y_pred)
+    y, p = same_rank(tensor_like(y_true, p), p)
+    a, b = y.mean(axis, keepdim=True), p.mean(axis, keepdim=True)
+    spread = (y - a).square().mean(axis, keepdim=True) + (p - b).square().mean(axis, keepdim=True) + (a - b).square()
+    return ((y - b) * (p - b) * 2 / (spread + EPSILON)).mean(axis)
+
+
 def _class(title: str, fn: Callable, name: str | None = None, leave_out: tuple = ()) -> type[MeanMetricWrapper]:
     """A metric class for a function: takes name, dtype and the function's options (by name, as one may stand first)."""
     own = [p for p in inspect.signature(fn).parameters.values() if p.default is not p.empty and p.name not in leave_out]
@@ -101,6 +118,8 @@ CategoricalAccuracy = _class("CategoricalAccuracy", categorical_accuracy)
 SparseCategoricalAccuracy = _class("SparseCategoricalAccuracy", sparse_categorical_accuracy)
 TopKCategoricalAccuracy = _class("TopKCategoricalAccuracy", top_k_categorical_accuracy)
 SparseTopKCategoricalAccuracy = _class("SparseTopKCategoricalAccuracy", sparse_top_k_categorical_accuracy)
+PearsonCorrelation = _class("PearsonCorrelation", pearson_correlation)
+ConcordanceCorrelation = _class("ConcordanceCorrelation", concordance_correlation)
 CosineSimilarity = _class("CosineSimilarity", cosine_similarity)
 MeanSquaredError = _class("MeanSquaredError", losses.mean_squared_error)
 MeanAbsoluteError = _class("MeanAbsoluteError", losses.mean_absolute_error)

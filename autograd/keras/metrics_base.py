@@ -21,6 +21,11 @@ def _numbered(name: str) -> str:
     return f"{name}_{_names[name]}" if _names[name] else name
 
 
+def reset_names() -> None:
+    """Start the numbering of metric names anew."""
+    _names.clear()
+
+
 def _function_name(fn: Callable) -> Any:
     """A function by its name, which metrics.deserialize looks up."""
     return getattr(fn, "__name__", fn)
@@ -235,5 +240,15 @@ class MeanMetricWrapper(Mean):
     def get_config(self) -> dict:
         """The function by name, and its options."""
         return {**super().get_config(), "fn": _function_name(self.fn), **self.options}
+
+    @classmethod
+    def from_config(cls, config: dict) -> Any:
+        """The metric that get_config() describes. ValueError for a function that nobody knows."""
+        from . import losses, metrics  # they build on this module
+
+        kind: Any = cls
+        if isinstance(config.get("fn"), str):
+            config = {**config, "fn": naming.lookup(config["fn"], {**losses.TABLE, **metrics.FUNCTIONS}, "metric")}
+        return kind(**config)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import random
+from .layer import reset_names
+from .metrics_base import reset_names as reset_metric_names
 from .saving import custom_object_scope, register_keras_serializable
 
 
@@ -26,4 +28,10 @@ def set_random_seed(seed: int) -> None:
     random.manual_seed(seed)
 
 
-__all__ = ["custom_object_scope", "register_keras_serializable", "set_random_seed", "to_categorical"]
+def clear_session() -> None:
+    """Number the names of layers and metrics from the start again."""
+    reset_names()
+    reset_metric_names()
+
+
+__all__ = ["clear_session", "custom_object_scope", "register_keras_serializable", "set_random_seed", "to_categorical"]
