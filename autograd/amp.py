@@ -24,6 +24,7 @@ from . import dtypes
 from .cast import LISTS, Policy
 from .dtypes import DType
 from .grad_mode import no_grad, state
+from .interrupts import held
 from .ops.views import stack
 from .optim.optimizer import Optimizer
 from .tensor import Tensor
@@ -155,10 +156,11 @@ class GradScaler:
             raise TypeError("[GradScaler.step] step() takes no closure: it would compute gradients that nobody has unscaled")
         if self._stages.get(optimizer) is _STEPPED:
             raise RuntimeError("[GradScaler.step] was called already for this optimizer since the last update()")
-        if self._stages.get(optimizer, _READY) is _READY:
-            self.unscale_(optimizer)
-        self._stages[optimizer] = _STEPPED
-        return None if self._broken[optimizer] else optimizer.step()
+        with held:  # gradients and stages are as before, or the step is done
+            if self._stages.get(optimizer, _READY) is _READY:
+                self.unscale_(optimizer)
+            self._stages[optimizer] = _STEPPED
+            return None if self._broken[optimizer] else optimizer.step()
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adjust the scale by how the steps since the last update went, or set it. RuntimeError when there were none."""

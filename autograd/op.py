@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,13 +12,13 @@ from numpy import ndarray
 
 from . import dtypes, shapes
 from .aliasing import track_view
-from .blocks import mapped
+from .blocks import SHARED, mapped
 from .cast import listed
 from .create import from_numpy
+from .errors import saying_what_came
 from .grad_mode import state
 from .tape import make_node, make_pick
 from .tensor import Tensor, rewrap, wrap
-from .threads import LARGE
 
 REGISTRY: dict[str, type[Op]] = {}
 
@@ -36,6 +37,7 @@ class Op:
     saves: which inputs the formula needs: for each input, the inputs whose gradients need it
     keeps: whether the formula needs the outputs
     backward: (ctx, dy) -> the gradient of each input, written in Tensor operations, so that it can be differentiated
+    costly: whether an element takes so long that threads share large arrays
     fused_backward: the same numbers faster, used when nobody asked for a graph of the gradient (default: backward)
     """
 
@@ -46,6 +48,7 @@ class Op:
     keeps = False
     outputs = 1
     view = False
+    costly = False
     differentiable = True
     has_fused = False
     rewrap = staticmethod(rewrap)
@@ -76,7 +79,10 @@ def public(function: Callable, name: str | None = None, method: bool = True) -> 
     """Make a function public as ag.<name> and, with `method`, as Tensor.<name>."""
     name = name or function.__name__
     function = listed(function, name)
-    PUBLIC[name] = function
+    if function.__module__ == __name__:  # unary() and binary() made it, and it looks at what it is given
+        function.__module__ = "autograd"  # where pickle finds it
+    # Whoever imports the function it is, and Tensor's method, do without the words: they are called most.
+    PUBLIC[name] = function if function.__module__ == "autograd" else saying_what_came(function, name)
     if method:
         setattr(Tensor, name, function)
     return function
@@ -230,6 +236,7 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
     floating: integers are converted to the default dtype first, as PyTorch does for mathematical functions.
     """
     compute_numpy, recorded = op.numpy, op.differentiable
+    large = SHARED if op.costly else sys.maxsize
 
     def function(x: Tensor) -> Tensor:
         if not isinstance(x, Tensor):
@@ -240,7 +247,7 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
         if data.__class__ is not ndarray:
             y = wrap(_launch(op, (data,), NO_ATTRS))
         else:
-            y = wrap(state.run(compute_numpy, data) if data.size < LARGE else state.run(mapped, compute_numpy, data))
+            y = wrap(state.run(compute_numpy, data) if data.size < large else state.run(mapped, compute_numpy, data))
         if recorded and x._requires_grad and state.enabled:
             record_one(op, x, y, NO_ATTRS)
         return y
@@ -273,8 +280,7 @@ def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> 
             gpu = None
             try:
                 if x.__class__ is ndarray and y.__class__ is ndarray:
-                    call = (compute_numpy, x, y) if x.size < LARGE else (mapped, compute_numpy, x, y)
-                    out = wrap(state.run(*call))
+                    out = wrap(state.run(compute_numpy, x, y))
                 elif x.__class__ is y.__class__ and x.gpu is y.gpu and op.wgpu is not None:
                     gpu = x.gpu
                     out = wrap(op.wgpu(x, y))
@@ -311,10 +317,7 @@ def _with_number(op: type[Op], a: Any, b: Any) -> Tensor | None:
     gpu = None if x.data.__class__ is ndarray else x.data.gpu
     if gpu is not None and op.wgpu is None:
         return None
-    if gpu is None:
-        y = wrap(state.run(*(() if x.data.size < LARGE else (mapped,)), op.numpy, p, q))
-    else:
-        y = wrap(op.wgpu(p, q))  # type: ignore[misc]
+    y = wrap(state.run(op.numpy, p, q) if gpu is None else op.wgpu(p, q))  # type: ignore[misc]
     if op.differentiable and x._requires_grad and state.enabled:
         record(op, (a, b), NO_ATTRS, (y,))
     return y

@@ -46,6 +46,19 @@ class Generator:
         """The seed last given."""
         return self._seed
 
+    def get_state(self) -> dict:
+        """The stream's position and the seed, as plain data that ag.save takes."""
+        with _lock:
+            return {"seed": self._seed, **_position(self.stream)}
+
+    def set_state(self, state: dict) -> Generator:
+        """Put the stream where get_state() found it; returns the generator itself."""
+        position = {k: v for k, v in state.items() if k != "seed"}
+        with _lock:
+            _go_to(self.stream, position)
+            self._seed = int(state["seed"])
+        return self
+
 
 def _seeded(*seeds: int) -> np.random.Generator:
     words = [seed & (2**64 - 1) for seed in seeds]
@@ -88,8 +101,16 @@ def manual_seed(seed: int) -> None:
 def get_rng_state() -> dict:
     """The stream's position, as plain data (see set_rng_state)."""
     with _lock:
-        state = _generator.bit_generator.state
-    return {k: _plain(v) for k, v in state.items()}
+        return _position(_generator)
+
+
+def _position(stream: np.random.Generator) -> dict:
+    return {k: _plain(v) for k, v in stream.bit_generator.state.items()}
+
+
+def _go_to(stream: np.random.Generator, state: dict) -> None:
+    inner = {k: np.array(v, dtype=np.uint64) for k, v in state["state"].items()}
+    stream.bit_generator.state = {**state, "state": inner, "buffer": np.array(state["buffer"], dtype=np.uint64)}
 
 
 def _plain(value: Any) -> Any:
@@ -100,10 +121,8 @@ def _plain(value: Any) -> Any:
 
 def set_rng_state(state: dict) -> None:
     """Put the stream where get_rng_state found it."""
-    inner = {k: np.array(v, dtype=np.uint64) for k, v in state["state"].items()}
-    restored = {**state, "state": inner, "buffer": np.array(state["buffer"], dtype=np.uint64)}
     with _lock:
-        _generator.bit_generator.state = restored
+        _go_to(_generator, state)
 
 
 def _draw(method: str, size: tuple, dtype: Any, device: Any, requires_grad: bool) -> Tensor:

@@ -486,14 +486,6 @@ TABLE = {
         tuple(Case(lambda x, d=d: ag.log_softmax(x, d), lambda x, d=d: softmax(x, d, log=True), (((3, 4),), ((2, 5),), ((1, 1),), ((0, 3),))) for d in (0, 1)),
         errors=(integers_refused("log_softmax", 0), bad_dim("log_softmax")),
     ),
-    "softmax_backward": Row(
-        (Case(lambda y, dy: apply(REGISTRY["softmax_backward"], y, dy, axis=1), lambda y, dy: y * (dy - np.einsum("ij,ij->i", y, dy)[:, None]), (((3, 4), (3, 4)),)),),
-        gradient=False,
-    ),
-    "log_softmax_backward": Row(
-        (Case(lambda y, dy: apply(REGISTRY["log_softmax_backward"], y, dy, axis=1), lambda y, dy: dy - each(math.exp)(y).astype(float) * np.einsum("ij->i", dy)[:, None], (((3, 4), (3, 4)),)),),
-        gradient=False,
-    ),
     # -- windows --
     "diagonal": Row(
         tuple(Case(lambda x, k=k: x.diagonal(k), lambda x, k=k: diagonal(x, k), (((3, 4),), ((4, 2),))) for k in (0, 1, -1)),
@@ -522,7 +514,8 @@ TABLE = {
 from op_rows_attention import ROWS as ATTENTION  # noqa: E402
 from op_rows_index import ROWS as INDEXING  # noqa: E402
 from op_rows_linalg import ROWS as LINALG  # noqa: E402
+from op_rows_norm import ROWS as NORMS  # noqa: E402
 from op_rows_rnn import ROWS as RECURRENT  # noqa: E402
 from op_rows_special import ROWS as SPECIAL  # noqa: E402  (its rows are made with what stands above)
 
-TABLE.update(ATTENTION | SPECIAL | INDEXING | LINALG | RECURRENT)
+TABLE.update(ATTENTION | SPECIAL | INDEXING | LINALG | NORMS | RECURRENT)

@@ -220,6 +220,72 @@ def test_processes_train_as_one_does_and_go_on_where_they_stopped(tmp_path):
     assert ag.load(tmp_path / "data_parallel.safetensors")["epoch"] == 1
 
 
+# --- forecasts, text, images, mixed precision, a kernel of one's own ---
+
+
+def test_the_forecast_runs_small(device, tmp_path, capsys):
+    example(EXAMPLES / "02_sunspots_forecast.py").main(device, 1, tmp_path / "new")
+    printed = capsys.readouterr().out
+    assert re.search(r"one year ahead, 59 years from 1950: RMSE \d+\.\d\d; the last value again: 33\.18", printed)
+    assert "better than the naive forecast" in printed
+    assert (tmp_path / "new/sunspots.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_transformer_runs_small(device, capsys):
+    example(EXAMPLES / "03_char_transformer.py").main(device, 2, 20, 5)
+    printed = capsys.readouterr().out
+    found = re.search(r"bits a character: (\S+); unigram (\S+), bigram (\S+)", printed)
+    ours, unigram, bigram = map(float, found.groups())
+    assert 1 < bigram < unigram < 6.6 and unigram < ours < 8  # two steps teach it little
+    assert re.search(r"it writes:\nReturn [\n -~]{5}\n", printed)
+
+
+def test_the_transformer_sees_nothing_that_is_to_come():
+    module = example(EXAMPLES / "03_char_transformer.py")
+    model = module.Writer(width=8, heads=2, layers=1).eval()
+    ids = ag.arange(12)[None]
+    with ag.no_grad():
+        whole, part = model(ids), model(ids[:, :5])
+    np.testing.assert_allclose(whole[:, :5], part, atol=1e-5)
+
+
+def test_the_convolutional_network_runs_small(device, tmp_path, capsys, monkeypatch):
+    module = example(EXAMPLES / "04_digits_cnn.py")
+    images, labels, unseen, answers = module.data()
+    monkeypatch.setattr(module, "data", lambda: (images[:128], labels[:128], unseen[:32], answers[:32]))
+    module.main(device, 1, 0, tmp_path / "new")
+    printed = capsys.readouterr().out
+    assert re.search(rf"device {device}: \d+ steps per second", printed)
+    assert re.search(r"test accuracy \d+\.\d%: \d+ of 32 images it never saw are misread", printed)
+    assert (tmp_path / "new/digits_cnn.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_digits_are_shifted_whole():
+    module = example(EXAMPLES / "04_digits_cnn.py")
+    images = np.zeros((50, 1, 8, 8), np.float32)
+    images[:, 0, 3, 4] = 1
+    moved = module.shifted(images, np.random.default_rng(0))
+    places = {tuple(map(int, np.argwhere(image[0])[0])) for image in moved}
+    assert moved.shape == images.shape and moved.sum() == 50
+    assert places == {(i, j) for i in (2, 3, 4) for j in (3, 4, 5)}
+
+
+def test_mixed_precision_stays_within_one_percent(device, capsys):
+    example(EXAMPLES / "05_mixed_precision.py").main(device, 2, 96)
+    printed = capsys.readouterr().out
+    most, last = map(float, re.search(r"at most (\S+)% apart, the last (\S+)%", printed).groups())
+    assert last <= most < 1
+    assert printed.count(f"s on {device}") == 2
+
+
+def test_the_custom_op_is_checked_and_learns(device, capsys):
+    example(EXAMPLES / "06_custom_op.py").main(device, 30)
+    printed = capsys.readouterr().out
+    assert "gradcheck and gradgradcheck in float64 on the CPU: True" in printed
+    first, last = map(float, re.search(r"the loss falls from (\S+) to (\S+) in 30 steps", printed).groups())
+    assert last < first / 2
+
+
 # --- the notebook ---
 
 

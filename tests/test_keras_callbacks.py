@@ -147,7 +147,6 @@ def test_terminate_on_nan(capsys):
 
 
 def test_tensorboard(tmp_path, monkeypatch):
-    pytest.importorskip("tensorboardX")
     board = callbacks.TensorBoard(tmp_path, update_freq=2, histogram_freq=1)
     model().fit(X, Y, batch_size=8, epochs=2, verbose=0, validation_split=0.25, callbacks=[board])
     written = {part: b"".join(p.read_bytes() for p in (tmp_path / part).iterdir()) for part in ("train", "validation")}

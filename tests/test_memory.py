@@ -3,11 +3,13 @@
 import gc
 import sys
 import threading
+import tracemalloc
 import weakref
 
 import pytest
 
 import autograd as ag
+from autograd import nn, optim
 
 
 def leaf(*values):
@@ -123,3 +125,66 @@ def test_threads_add_up_without_losing_updates():
         sys.setswitchinterval(interval)
     assert not errors
     assert w.grad.tolist() == [400.0, 400.0]
+
+
+# -- a long training ------------------------------------------------------------------------------------
+
+
+def test_2000_steps_hold_memory_flat(device, no_collector):
+    """Python's memory and the GPU's after 2,000 steps as after 200, and nothing for the collector to find."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.1), nn.Linear(8, 2)).to(device)
+    optimizer = optim.AdamW(model.parameters())
+    schedule = optim.lr_scheduler.ExponentialLR(optimizer, 0.999)
+    x, y = ag.randn(4, 4, device=device), ag.tensor([0, 1, 1, 0], device=device)
+    total = ag.zeros((), device=device)
+    seen = []
+    for step in range(1, 2001):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        total += loss.detach()
+        if step % 600 == 200:
+            total.item()
+            cycles = gc.collect()  # which also empties Python's lists of tuples to use again
+            stats = ag.wgpu.stats()
+            seen.append((cycles, sys.getallocatedblocks(), stats["bytes_live"], stats["bytes_live"] + stats["bytes_pooled"]))
+    cycles, blocks, live, gpu = zip(*seen, strict=True)
+    assert cycles[1:] == (0, 0, 0) and max(blocks[1:]) - blocks[1] < 300, seen  # one object kept a step: 600 more at each look
+    assert len(set(live[1:])) == len(set(gpu[1:])) == 1, seen
+    assert 0 < total.item() < 2000
+
+
+def peak_of(function):
+    """The bytes that NumPy and Python hold at most at once during a call, on top of what they held before."""
+    function()
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize("batch, steps, inputs, units, limit", [(32, 64, 64, 128, 80e6), (64, 128, 128, 256, 260e6)])
+def test_memory_of_a_recurrent_training_step(kind, batch, steps, inputs, units, limit):
+    model, x = getattr(ag.nn, kind)(inputs, units), ag.randn(steps, batch, inputs)
+
+    def step():
+        model.zero_grad()
+        model(x)[0].sum().backward()
+
+    assert peak_of(step) < limit
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_without_gradients_a_recurrent_layer_holds_its_result_and_no_more_for_more_steps(kind):
+    model = getattr(ag.nn, kind)(16, 64)
+    short, long = (ag.randn(steps, 8, 16) for steps in (100, 400))
+    with ag.no_grad():
+        grown = peak_of(lambda: model(long)) - peak_of(lambda: model(short))
+    results = 300 * 8 * 64 * 4
+    assert grown < 1.25 * results

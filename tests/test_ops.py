@@ -19,10 +19,10 @@ LINEAR = [name for name, row in ROWS.items() if row.linear]
 FUSED = [name for name, op in REGISTRY.items() if op.has_fused]
 # Ops that are reached through others and have no function of their own name.
 INTERNAL = {
-    "add_windows", "attention", "attention_backward", "cast", "eigh", "erfcx", "gru", "gru_backward", "gru_before", "gru_before_backward", "gru_block_cell",
-    "i0e", "i1e", "linear_scan", "log_softmax_backward",
+    "add_windows", "attention", "attention_backward", "cast", "cross_entropy", "eigh", "erfcx", "gru", "gru_backward", "gru_before", "gru_before_backward", "gru_block_cell",
+    "i0e", "i1e", "linear_scan",
     "lstm", "lstm_backward", "rnn", "rnn_backward", "rnn_segment",
-    "max_pool", "move", "pinv", "place", "running_max", "set_view", "slice", "softmax_backward", "solve", "unfold", "windows",
+    "max_pool", "move", "pinv", "place", "running_max", "set_view", "slice", "solve", "unfold", "windows",
 }  # fmt: skip
 # Kernels that several ops share, or that an op needs several of.
 SHARED = {"amax": "max", "amin": "min", "clone": "copy", "contiguous": "copy"}

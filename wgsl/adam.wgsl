@@ -3,6 +3,7 @@
 //   m = beta1 * m + (1 - beta1) * g
 //   v = beta2 * v + (1 - beta2) * g * g
 //   w -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
+// cost: 12 operations an element, 16 bytes read and 12 written; 64 invocations, no shared memory
 struct Params {
   decoupled: u32,
   step: f32,          // lr / bias1
@@ -15,8 +16,8 @@ struct Params {
   decay: f32,
   shrink: f32,        // 1 - lr * decay
   pad: vec2<u32>,
-  sizes: vec2<u32>,   // elements (or fours of them) of each parameter
-  pad2: vec2<u32>,
+  sizes: vec2<u32>,   // invocations of each parameter
+  counts: vec2<u32>,  // its elements
   starts: array<vec4<u32>, 2>,  // where its w, g, m and v begin
 }
 @group(0) @binding(0) var<uniform> p: Params;

@@ -1,6 +1,7 @@
 // y[j] = the sum of x[i, k] over i * stride + k * dilation = j, in each of three dimensions.
 // Each element of y has its own invocation and visits only the k that can reach it: no atomics,
 // and the sum repeats to the bit.
+// cost: 1 operation and 4 bytes an element of a window, 4 written; 64 invocations, no shared memory
 @group(0) @binding(1) var<storage, read> x: array<E>;
 @group(0) @binding(2) var<storage, read_write> y: array<E>;
 

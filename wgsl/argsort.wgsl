@@ -1,6 +1,7 @@
 // One step of a bitonic sort of every row by key and then position, in place: elements `gap`
 // apart are put in order, upwards or downwards by turns of `run` within the row. No pair equals
 // another, so the order is the stable one.
+// cost: 1 comparison, 32 bytes for two pairs; 64 invocations, no shared memory; log2(n) (log2(n) + 1) / 2 times for rows of n
 struct Params {
   half: u32,                  // half the elements: one invocation for two
   gap: u32,

@@ -1,3 +1,4 @@
+// cost: about 40 operations, 12 bytes an element (0 in a fused kernel); 64 invocations, no shared memory
 fn op(a: T, b: T) -> R {
   return atan2_safe(a, b);
 }

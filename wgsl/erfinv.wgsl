@@ -1,4 +1,5 @@
 // An approximation to 2e-3, then two steps of Halley's method on erf, or on erfc near the ends.
+// cost: about 120 operations, 8 bytes an element (0 in a fused kernel); 64 invocations, no shared memory
 fn op(x: T) -> R {
   if (is_nan(x) || abs(x) > 1.0) { return not_a_number(); }
   let a = abs(x);

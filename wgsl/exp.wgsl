@@ -1,3 +1,4 @@
+// cost: about 14 operations, 8 bytes an element (0 in a fused kernel); 64 invocations, no shared memory
 fn op(x: T) -> R {
   return exp_safe(x);
 }

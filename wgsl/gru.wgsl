@@ -1,5 +1,5 @@
 // h' = n + z (h - n), n = tanh(g_n + r (R_n h + b_n)): formula and saved values in autograd/ops/rnn_cells.py.
-// 6 H^2 operations a row and step; the weights (12 H^2 bytes) are read once a step for four rows, from cache.
+// cost: 6 H^2 operations a row and step, 12 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared
 const GATES = 3u;
 const PHASES = 1u;
 const MOST = UNITS;
@@ -9,15 +9,19 @@ fn h_slot(s: u32) -> u32 {
 }
 
 fn advance(s: u32, first: u32, u: u32, phase: u32) {
-  var ur = g_at(s, first, 0u, u);
-  var uz = g_at(s, first, 1u, u);
-  var q = vec4<f32>(b[p.b + u]);
-  for (var k = 0u; k < p.units; k++) {
-    let at = p.w + k * GATES * UNITS + u;
-    let hk = h_at(s, first, k);
-    ur += w[at] * hk;
-    uz += w[at + UNITS] * hk;
-    q += w[at + 2u * UNITS] * hk;
+  var ur = g_at(s, first, 0u, u) + b[p.b + u];
+  var uz = g_at(s, first, 1u, u) + b[p.b + UNITS + u];
+  var q = vec4<f32>(b[p.b + 2u * UNITS + u]);
+  for (var four = 0u; four < p.units; four += 4u) {
+    for (var e = 0u; e < 4u; e++) {
+      let k = four + e;
+      if (UNITS % 4u != 0u && k >= p.units) { continue; }
+      let at = p.w + k * GATES * UNITS + u;
+      let hk = h_at(s, first, k);
+      ur += w[at] * hk;
+      uz += w[at + UNITS] * hk;
+      q += w[at + 2u * UNITS] * hk;
+    }
   }
   let zero = vec4<f32>();
   let live = live_rows(s, first);

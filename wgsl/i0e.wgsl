@@ -1,4 +1,5 @@
 // Polynomials on |x| <= 8 in |x| / 4 - 1, and beyond, of y * sqrt(x), in 16 / |x| - 1.
+// cost: about 25 operations, 8 bytes an element (0 in a fused kernel); 64 invocations, no shared memory
 fn op(x: T) -> R {
   if (is_nan(x)) { return x; }
   let a = abs(x);

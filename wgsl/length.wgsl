@@ -1,4 +1,5 @@
 // The 2-norm that length_parts.wgsl left in parts, and the factor that brings it down to a limit: one invocation.
+// cost: 4 operations and 8 bytes a part, of which there are few; one invocation
 struct Params {
   count: u32,
   limit: f32,

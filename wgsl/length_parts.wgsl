@@ -1,5 +1,6 @@
-// Partial 2-norms of several arrays together: each invocation walks its share of all of them. 3 operations an element.
+// Partial 2-norms of several arrays together: each invocation walks its share of all of them.
 // A part is (m, s) for m * sqrt(s): the squares are taken of x / m, m the largest so far, so none overflows or vanishes.
+// cost: 3 operations and 4 bytes an element, 8 a part; 64 invocations, no shared memory, 256 elements each
 struct Params {
   count: u32,                  // invocations in this dispatch
   first: u32,                  // where their parts go

@@ -1,4 +1,5 @@
 // log|gamma|: Stirling's series above 7, the recurrence below it, the reflection left of 0.5.
+// cost: about 90 operations, 8 bytes an element (0 in a fused kernel); 64 invocations, no shared memory
 fn lgamma_right(x: f32) -> f32 {
   var z = x;
   var product = 1.0;

@@ -1,3 +1,4 @@
+// cost: about 60 operations, 12 bytes an element (0 in a fused kernel); 64 invocations, no shared memory
 fn op(a: T, b: T) -> R {
   return power(a, b);
 }

@@ -1,4 +1,5 @@
 // y = x where last is 0, else element last - 1 of src, counted in the index's shape. See scatter_last.wgsl.
+// cost: no arithmetic, 12 bytes an element of x; 64 invocations, no shared memory
 struct Params {
   offset: vec2<u32>,          // of x and src
   n: u32,

@@ -1,4 +1,5 @@
 // One step of SGD in place: g += decay * w; w -= lr * g.
+// cost: 4 operations an element, 8 bytes read and 4 written; 64 invocations, no shared memory
 struct Params {
   n: u32,
   w_offset: u32,

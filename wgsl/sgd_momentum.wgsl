@@ -2,6 +2,7 @@
 //   g += decay * w
 //   m = g at the first step, else momentum * m + (1 - dampening) * g
 //   w -= lr * m, or with Nesterov w -= lr * (g + momentum * m)
+// cost: 7 operations an element, 12 bytes read and 8 written; 64 invocations, no shared memory
 struct Params {
   n: u32,
   w_offset: u32,

@@ -1,3 +1,4 @@
+// cost: 3 operations, 8 bytes an element (0 in a fused kernel); 64 invocations, no shared memory
 fn op(x: T) -> R {
   return sign_of(x);
 }

@@ -1,4 +1,5 @@
 // x is already less its row's maximum, sum is that of the row's exponentials.
+// cost: about 32 operations an element, 4 bytes read thrice, 4 written; 1 to 256 invocations a row, 4 bytes shared each
 fn op(x: f32, sum: f32) -> f32 {
   return exp_safe(x) / sum;
 }

@@ -1,6 +1,7 @@
 // (key, position) of every element of every row; keys are unsigned and order as the elements
 // do, NaN last. p.extra: the row's padded length, and 1 to turn the order round (NaN first).
 // What pads a row has the largest key and the largest positions: it sorts behind everything.
+// cost: 3 operations, 4 bytes read and 8 written an element; 64 invocations, no shared memory
 @group(0) @binding(1) var<storage, read> x: array<E>;
 @group(0) @binding(2) var<storage, read_write> pairs: array<vec2<u32>>;
 

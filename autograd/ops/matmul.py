@@ -24,6 +24,7 @@ def _matmul(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None, turned
 
 
 _kernel = launch.Matmul()
+_WIDE = {np.dtype(np.float16): np.float32}  # NumPy sums float16 in float16
 
 
 @register
@@ -41,6 +42,24 @@ class Matmul(Op):
         a, b, *_ = ctx.saved_inputs()
         da = None if b is None else matmul(dy, b.mT)
         return da, None if a is None else _weight_gradient(a, dy, ctx), *[dy] * (len(ctx.edges) - 2)
+
+    @staticmethod
+    def fused_backward(ctx: Node, dy: Tensor) -> tuple:
+        a, b, *_ = ctx.saved_inputs()
+        if a is None or len(ctx.edges) < 3 or ctx.edges[2] is None or not ctx.attrs["turned"] or dy.ndim != 2:
+            return Matmul.backward(ctx, dy)
+        dw, dbias = apply(_WithSums, dy.mT, a)
+        return None if b is None else matmul(dy, b.mT), dw.mT, dbias
+
+
+class _WithSums(Op):
+    """y = a @ b, and the sums of a's rows: the gradients of a linear layer's weight and bias, in one kernel."""
+
+    name = "matmul"
+    numpy = staticmethod(lambda a, b: (_matmul(a, b), a.sum(1, dtype=_WIDE.get(a.dtype)).astype(a.dtype, copy=False)))
+    wgpu = staticmethod(_kernel.with_sums)
+    outputs = 2
+    differentiable = False
 
 
 def _weight_gradient(a: Tensor, dy: Tensor, ctx: Node) -> Tensor:
@@ -94,6 +113,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ValueError(f"[linear] needs x [..., I] @ weight [O, I]^T + bias [O]; got {x.shape} @ {weight.shape}^T{got}")
     if bias is None or bias.shape == () or not x.dtype is weight.dtype is bias.dtype:
         return matmul(x, weight.mT) if bias is None else matmul(x, weight.mT) + bias
+    if x.ndim == 2:
+        return apply(Matmul, x, weight.mT, bias, turned=True)
     rows = x.reshape(shapes.numel(x.shape[:-1]), x.shape[-1])
     return apply(Matmul, rows, weight.mT, bias, turned=True).reshape(*x.shape[:-1], weight.shape[0])
 

@@ -29,13 +29,15 @@ class _Forward:
         self.bias, self.save = apart, save
         self.saved = np.empty((self.parts, steps if save else 1, batch, units), dtype)
         self.room = np.empty((self.gates, batch, units), dtype)
+        self.flat = self.room.reshape(1, -1) if batch == 1 else None
+        self.one, self.two = np.array(1, dtype), np.array(2, dtype)
 
-    def products(self, h: ndarray, out: ndarray) -> ndarray:
-        """h times the recurrent weights of all gates, into a contiguous [G, B, H]."""
+    def products(self, h: ndarray) -> ndarray:
+        """h times the recurrent weights of all gates, into room [G, B, H]."""
         if self.whole is None:
-            return np.matmul(h, self.w, out=out)
-        np.matmul(h, self.whole, out=out.reshape(1, -1))
-        return out
+            return np.matmul(h, self.w, out=self.room)
+        np.matmul(h, self.whole, out=self.flat)
+        return self.room
 
     def at(self, t: int) -> ndarray:
         """The slots of a step."""
@@ -62,14 +64,14 @@ class Gru(_Forward):
         """q = R_n h + b_n is kept; the gates r and z are one block."""
         slots = self.at(t)
         r, z, q, n = slots
-        u = self.products(h, self.room)
+        u = self.products(h)
         if self.bias is None:
             q[...] = u[2]
         else:
             np.add(u[2], self.bias, out=q)
         both = u[:2]
         both += g[:2]
-        sigmoid_of(both, slots[:2])
+        sigmoid_of(both, slots[:2], self.one)
         np.multiply(r, q, out=n)
         n += g[2]
         np.tanh(n, out=n)
@@ -90,7 +92,7 @@ class GruBefore(_Forward):
         both, (r, z, n) = slots[:2], slots
         u = np.matmul(h, self.w[:2], out=self.room[:2])
         u += g[:2]
-        sigmoid_of(u, both)
+        sigmoid_of(u, both, self.one)
         np.multiply(r, h, out=y)
         np.matmul(y, self.w[2], out=n)
         n += g[2]
@@ -143,12 +145,12 @@ class Lstm(_Forward):
         """One sigmoid for all four: tanh(x) = 2 sigmoid(2 x) - 1."""
         slots = self.at(t)
         i, f, new, o, c, squashed = slots
-        u = self.products(h, self.room)
+        u = self.products(h)
         u += g
-        u[2] *= 2
-        sigmoid_of(u, slots[:4])
-        new *= 2
-        new -= 1
+        u[2] *= self.two
+        sigmoid_of(u, slots[:4], self.one)
+        new *= self.two
+        new -= self.one
         np.multiply(i, new, out=self.part)
         self.held = self.c if self.save else self.c.copy()  # c may be the one slot there is
         np.multiply(f, self.c, out=c)

@@ -16,14 +16,18 @@ import numpy as np
 from numpy import ndarray
 
 BLOCK = 1 << 15  # elements [k, B, H] of a block of k steps: 128 KiB in float32
+STEPS = 8  # but so many steps at least: weight gradients add up products over a block, and short ones move more than they add
 ORDER = ("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh", "c0", "w_hr")  # of an op's inputs, and of backward's results
 
 
-def sigmoid_of(x: ndarray, y: ndarray) -> None:
-    """y = 1 / (1 + exp(-x)), changing x; exp is NumPy's fastest function, and its overflow to infinity gives 0."""
+def sigmoid_of(x: ndarray, y: ndarray, one: Any = 1) -> None:
+    """y = 1 / (1 + exp(-x)), changing x; exp is NumPy's fastest function, and its overflow to infinity gives 0.
+
+    one: 1 as an array of x's dtype, which saves NumPy the conversion: half of what a call on few elements costs.
+    """
     np.negative(x, out=x)
     np.exp(x, out=x)
-    x += 1
+    x += one
     np.reciprocal(x, out=y)
 
 
@@ -47,7 +51,7 @@ class Walk:
 
     def __init__(self, steps: int, batch: int, units: int, reverse: bool):
         self.steps, self.reverse = steps, reverse
-        self.size = max(min(BLOCK // max(batch * units, 1), steps), 1)
+        self.size = max(min(max(BLOCK // max(batch * units, 1), STEPS), steps), 1)
 
     def blocks(self, back: bool = False) -> Iterator[tuple[int, int]]:
         """The blocks as they are computed, or (`back`) in the opposite order."""
@@ -93,7 +97,7 @@ class Inputs:
             np.matmul(rows, self.w, out=g)
         if self.bias is not None:
             g += self.bias
-        return g.reshape(-1, k, batch, self.units)
+        return g.reshape(len(g), k, batch, self.units)
 
 
 def merged_bias(b_ih: ndarray | None, b_hh: ndarray | None, units: int, apart: bool = False) -> tuple:
@@ -159,14 +163,14 @@ class Products:
     def add(self, start: int, stop: int, d: ndarray, before: ndarray) -> None:
         """The share of one block: d [grads, k, B, H], and the states before its steps [k, B, P]."""
         d = d.reshape(len(d), -1, self.units)
-        x = self.x[start:stop].reshape(d.shape[1], -1)
+        x = self.x[start:stop].reshape(d.shape[1], self.x.shape[2])
         inner = d[: self.cell.gates]
         if self.dx is not None:
             self._input_gradient(inner, self.dx[start:stop].reshape(x.shape))
         if self.dw_ih is not None:
             self.dw_ih += np.matmul(inner.transpose(0, 2, 1), x)
         if self.dw_hh is not None:
-            self.cell.weight_gradient(self.dw_hh, d, before.reshape(d.shape[1], -1), start, stop)
+            self.cell.weight_gradient(self.dw_hh, d, before.reshape(d.shape[1], before.shape[2]), start, stop)
         if self.sums is not None:
             self.sums += np.matmul(self.ones[: d.shape[1]], d)
 

@@ -47,28 +47,20 @@ def _log_softmax_backward(y: np.ndarray, dy: np.ndarray, axis: int) -> np.ndarra
     return (b - np.exp(a) * b.sum(axis=axis, keepdims=True)).astype(y.dtype, copy=False)
 
 
-class _Fused(Op):
-    """A gradient as one kernel: the same numbers as the formula, without a graph."""
+class SoftmaxBackward(Op):
+    """Softmax's gradient as one kernel: the same numbers as its formula, without a graph."""
 
+    name = "softmax_backward"
     differentiable = False
-
-
-@register
-class SoftmaxBackward(_Fused):
-    """dx = y * (dy - sum(dy * y))
-    no gradient: the formula in Softmax is what is differentiated
-    """
-
     numpy = staticmethod(_softmax_backward)
     wgpu = launch.SoftmaxBackward("softmax_backward")
 
 
-@register
-class LogSoftmaxBackward(_Fused):
-    """dx = dy - exp(y) * sum(dy)
-    no gradient: the formula in LogSoftmax is what is differentiated
-    """
+class LogSoftmaxBackward(Op):
+    """LogSoftmax's gradient as one kernel: the same numbers as its formula, without a graph."""
 
+    name = "log_softmax_backward"
+    differentiable = False
     numpy = staticmethod(_log_softmax_backward)
     wgpu = launch.SoftmaxBackward("log_softmax_backward")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
+from ..blocks import blocked, chosen
+from ..grad_mode import state
 from ..op import Op, public, register, unary
 from ..tape import Node
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from ..webgpu.launch import Unary
 
 
@@ -22,6 +25,39 @@ def used(dy: Tensor, dx: Tensor) -> Tensor:
     if dx.data.__class__ is np.ndarray and dx.data.dtype.kind == "f" and not np.isnan(dx.data).any():
         return dx
     return dx.masked_fill((dy == 0) & (dx != dx), 0)
+
+
+def of_output(op: type[Op], function: Callable, ctx: Node, dy: Tensor) -> Tensor:
+    """dx by function(y, dy, dx) on pieces of arrays; on the GPU, which makes one kernel of the formula, by the formula."""
+    if dy.data.__class__ is not np.ndarray or dy.data.dtype.kind != "f":
+        return op.backward(ctx, dy)
+    (y,) = ctx.saved_outputs()
+    return wrap(state.run(blocked, function, dy.data.dtype, y.data.shape, y.data, dy.data))
+
+
+def _tanh_backward(y: np.ndarray, dy: Any, dx: np.ndarray) -> None:
+    np.multiply(y, y, out=dx)
+    np.subtract(1, dx, out=dx)
+    dx *= dy
+
+
+def _sigmoid_backward(y: np.ndarray, dy: Any, dx: np.ndarray) -> None:
+    np.subtract(1, y, out=dx)
+    dx *= y
+    dx *= dy
+
+
+def _relu_backward(y: np.ndarray, dy: Any, dx: np.ndarray) -> None:
+    chosen(np.less_equal(y, 0), 0, dy, dx)
+
+
+def _relu(x: np.ndarray) -> np.ndarray:
+    # NumPy is four times as fast at the larger of two arrays as at that of an array and a number.
+    return np.maximum(x, 0) if x.size < 4096 else blocked(_larger_than_0, x.dtype, x.shape, x)
+
+
+def _larger_than_0(x: np.ndarray, y: np.ndarray) -> None:
+    np.maximum(x, np.zeros(x.shape, x.dtype), out=y)
 
 
 @register
@@ -76,6 +112,7 @@ class Exp(Op):
 
     numpy = staticmethod(np.exp)
     wgpu = Unary("exp")
+    costly = True
     keeps = True
 
     @staticmethod
@@ -92,6 +129,7 @@ class Expm1(Op):
 
     numpy = staticmethod(np.expm1)
     wgpu = Unary("expm1")
+    costly = True
     keeps = True
 
     @staticmethod
@@ -108,6 +146,7 @@ class Log(Op):
 
     numpy = staticmethod(np.log)
     wgpu = Unary("log")
+    costly = True
     saves = ((0,),)
 
     @staticmethod
@@ -124,6 +163,7 @@ class Log1p(Op):
 
     numpy = staticmethod(np.log1p)
     wgpu = Unary("log1p")
+    costly = True
     saves = ((0,),)
 
     @staticmethod
@@ -156,12 +196,17 @@ class Tanh(Op):
 
     numpy = staticmethod(np.tanh)
     wgpu = Unary("tanh")
+    costly = True
     keeps = True
 
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         (y,) = ctx.saved_outputs()
         return dy * (1 - y * y)
+
+    @staticmethod
+    def fused_backward(ctx: Node, dy: Tensor) -> Tensor:
+        return of_output(Tanh, _tanh_backward, ctx, dy)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -181,12 +226,17 @@ class Sigmoid(Op):
 
     numpy = staticmethod(_sigmoid)
     wgpu = Unary("sigmoid")
+    costly = True
     keeps = True
 
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         (y,) = ctx.saved_outputs()
         return dy * (y * (1 - y))
+
+    @staticmethod
+    def fused_backward(ctx: Node, dy: Tensor) -> Tensor:
+        return of_output(Sigmoid, _sigmoid_backward, ctx, dy)
 
 
 @register
@@ -195,7 +245,7 @@ class Relu(Op):
     dx = dy where y > 0 or NaN, else 0
     """
 
-    numpy = staticmethod(lambda x: np.maximum(x, 0))
+    numpy = staticmethod(_relu)
     wgpu = Unary("relu")
     keeps = True
 
@@ -203,6 +253,10 @@ class Relu(Op):
     def backward(ctx: Node, dy: Tensor) -> Tensor:
         (y,) = ctx.saved_outputs()
         return dy.masked_fill(y <= 0, 0)
+
+    @staticmethod
+    def fused_backward(ctx: Node, dy: Tensor) -> Tensor:
+        return of_output(Relu, _relu_backward, ctx, dy)
 
 
 @register
@@ -213,6 +267,7 @@ class Softplus(Op):
 
     numpy = staticmethod(lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
     wgpu = Unary("softplus")
+    costly = True
     saves = ((0,),)
 
     @staticmethod

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..grad_mode import enable_grad, no_grad
+from ..interrupts import held
 from ..ops.views import cat
 from ..tensor import Tensor
 from .line_search import Trial, strong_wolfe
@@ -41,11 +42,14 @@ class LBFGS(Optimizer):
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             raise ValueError(f'[LBFGS] line_search_fn is None or "strong_wolfe"; got {group["line_search_fn"]!r}')
 
-    @no_grad()
     def step(self, closure: Callable | None = None) -> Any:
         """Up to max_iter steps; returns the loss before the first. ValueError without a closure."""
         if closure is None:
             raise ValueError("[LBFGS] step(closure) needs a closure, which it calls more than once")
+        with held, no_grad():  # meanwhile the parameters are at points that are being tried
+            return self._steps(closure)
+
+    def _steps(self, closure: Callable) -> Any:
         group = self.param_groups[0]
         state = self.state.setdefault(group["params"][0], {})
         if not state:

@@ -10,10 +10,11 @@ import numpy as np
 from .. import dtypes, grad_mode
 from ..aliasing import write
 from ..grad_mode import enable_grad, no_grad
+from ..interrupts import held
 from ..tensor import Tensor, rewrap
 
 _SMALL = 1 << 12  # elements up to which parameters are joined: below, NumPy's calls cost more than the arithmetic
-_BLOCK = 1 << 14  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
+_BLOCK = 1 << 15  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
 
 
 # What a group may hold besides its options: notes by schedules and users.
@@ -37,7 +38,8 @@ class Optimizer:
         self.param_groups: list[dict] = []
         self.state: dict[Tensor, dict] = {}
         self.steps_taken = 0
-        groups = [params] if isinstance(params, dict) else params
+        # What a bigdl.Module calls parameters() is (weights, gradients).
+        groups = [params] if isinstance(params, dict) else getattr(params, "weights", params)
         if isinstance(groups, Tensor | set):
             raise TypeError(f"[{type(self).__name__}] parameters come in a list or iterator; got {type(params).__name__}")
         groups = list(groups)
@@ -91,11 +93,11 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        with held, no_grad():  # Ctrl-C leaves all parameters and their state as before the step, or as after it
             for group in self.param_groups:
                 ready = [p for p in group["params"] if p.grad is not None]
                 self.update_group([(p, self._gradient(p, group), self.state.setdefault(p, {})) for p in ready], group)
-        self.steps_taken += 1
+            self.steps_taken += 1
         return loss
 
     def update_group(self, ready: list[tuple[Tensor, Tensor, dict]], group: dict) -> None:

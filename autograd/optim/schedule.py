@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..interrupts import held
 from .optimizer import Optimizer
 
 _NOT_STATE = ("optimizer", "lr_lambdas", "scale_fn", "schedulers")
@@ -45,11 +46,12 @@ class LRScheduler:
         self._advance()
 
     def _advance(self) -> None:
-        self.last_epoch += 1
-        rates = [self.rate(g, base) for g, base in zip(self.optimizer.param_groups, self.base_lrs, strict=True)]
-        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate
-        self._last_lr = rates
+        with held:  # many a rate follows from the one before
+            self.last_epoch += 1
+            rates = [self.rate(g, base) for g, base in zip(self.optimizer.param_groups, self.base_lrs, strict=True)]
+            for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
+            self._last_lr = rates
 
     def restart(self) -> None:
         """Go to epoch 0, from the initial rates: where SequentialLR turns to this schedule."""

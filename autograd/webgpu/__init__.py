@@ -14,6 +14,7 @@ __all__ = [
     "autotune",
     "devices",
     "is_available",
+    "kernel",
     "open_device",
     "reopen",
     "reset_stats",
@@ -59,6 +60,36 @@ def open_device(index=0):
             if gpu is None:
                 gpu = _opened[index] = _adapter_module().open_gpu(index)
     return gpu
+
+
+def kernel(source, name="kernel"):
+    r'''A kernel of your own: WGSL text with an entry point `main`, as something to call with tensors.
+
+        double = ag.wgpu.kernel("""
+            struct Params { factor: f32 }
+            @group(0) @binding(0) var<uniform> p: Params;
+            @group(0) @binding(1) var<storage, read> x: array<f32>;
+            @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+            @compute @workgroup_size(64)
+            fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+                if (id.x < arrayLength(&y)) { y[id.x] = p.factor * x[id.x]; }
+            }
+        """)
+        y = double(x, ag.empty(x.shape, device=x.device), threads=x.numel(), factor=2.0)
+
+    Binding 0 is a struct of f32, i32 and u32, given by name, or nothing; buffers follow from 1: one tensor each, in that
+    order. float32 is f32, float16 f16 (where the adapter has it), int32 and int64 i32, bool and
+    uint8 u32. arrayLength() is the tensor's length. A tensor that is only read may be any view; one that is written
+    (read_write) may not, and is changed in place. threads: how many invocations at least, a number or up to three: the
+    workgroups are rounded up, so compare with a length. What is written is returned. It is compiled once a device, at the
+    first call, and takes its turn among the other operations.
+    No gradient is recorded: wrap it in ag.Function, as examples/06_custom_op.py does.
+    ValueError for declarations it does not understand and for sizes; TypeError for dtypes and parameters; RuntimeError with
+    the compiler's words and the line when it does not compile.
+    '''
+    from .custom import Kernel
+
+    return Kernel(source, name)
 
 
 def autotune(index=0, cache=False):

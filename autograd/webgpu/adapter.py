@@ -88,10 +88,16 @@ def open_gpu(index):
     adapter = found[index]
     info = describe(adapter)
     device = adapter.request_device_sync(
-        required_features=["shader-f16"] if info["shader_f16"] else [],
+        required_features=features(adapter, info),
         required_limits=required_limits(adapter.limits),
     )
     return build(Device("wgpu", index), info, device)
+
+
+def features(adapter, info):
+    """What is asked for where it is offered: native float16, and timestamps, which only a profile uses."""
+    found = ["shader-f16"] if info["shader_f16"] else []
+    return found + (["timestamp-query"] if "timestamp-query" in adapter.features else [])
 
 
 def required_limits(offered):

@@ -7,17 +7,17 @@ from struct import Struct
 import numpy as np
 
 from .buffers import Array
-from .elementwise import Binary
-from .layout import LONGEST_LOOP, broadcast_strides, coalesce, contiguous_strides, element_count, workgroups
-from .movement import Cat, Pad, copy, narrow
+from .layout import LONGEST_LOOP, broadcast_strides, coalesce, element_count, workgroups
+from .matmul import MOST_WORK
+from .movement import Pad, copy, narrow
 from .packed import FLOAT32
-from .reduce import Fold
+from .pieces import cut, too_large
 
 HEAD = Struct("<4If3If3I")
 WIDEST = 256  # numbers of a row: an invocation holds several rows in registers
 BOOL = np.dtype(np.bool_)
 
-mul, total, pad, cat = Binary("mul"), Fold("sum"), Pad(), Cat()
+pad = Pad()
 
 
 def fits(q: Array, k: Array, v: Array) -> bool:
@@ -39,79 +39,131 @@ def in_fours(x: Array) -> Array:
     return x if aligned and x.strides[-1] == 1 else copy(x)
 
 
-def heads(batch: tuple, arrays: list, mask: Array | None) -> tuple[list, list, list]:
-    """(arrays, copied where they must be, sizes, strides of each and of the mask): the leading dimensions as two."""
+def laid_like(x: Array, wide: int, behind: int = 0) -> Array:
+    """Room for [..., L, wide], with dimensions in memory in the order of x's: what x is a view of, its gradient is too.
+
+    behind: so many fours of room more.
+    """
+    lead, strides, step = x.shape[:-1], [0] * (x.ndim - 1), wide
+    for d in sorted(range(len(lead)), key=lambda d: (x.strides[d], -d)):
+        strides[d], step = step, step * lead[d]
+    whole = x.gpu.empty((step + 4 * behind,), FLOAT32)
+    return whole.view((*lead, wide), (*strides, 1), 0)
+
+
+def walked(batch: tuple, arrays: list, made: list, mask: Array | None) -> tuple[list, list, list]:
+    """(arrays and what is made beside them, sizes, strides of each and of the mask): the leading dimensions as two.
+
+    made: (number of the array that one is laid like, width, room behind). Arrays are copied where they must be.
+    """
     extra = [] if mask is None else [broadcast_strides(mask.shape[:-2], mask.strides[:-2], batch)]
-    for attempt in (arrays, [copy(a) for a in arrays]):
-        sizes, *walks = coalesce(batch, *[a.strides[:-2] for a in attempt], *extra)
+    for attempt in (list, lambda given: [copy(a) for a in given]):
+        given = attempt(arrays)
+        given += [laid_like(given[i], wide, behind) for i, wide, behind in made]
+        sizes, *walks = coalesce(batch, *[a.strides[:-2] for a in given], *extra)
         short = 2 - len(sizes)
         if short >= 0:
-            return attempt, [1] * short + sizes, [[0] * short + w for w in walks]
+            return given, [1] * short + sizes, [[0] * short + w for w in walks]
     raise ValueError(
         f"[attention] kernels walk two dimensions of heads, and this mask over {batch} needs more; expand and copy it"
     )
 
 
 class Attention:
-    """Base: prepares the operands, and queues the kernels."""
+    """Base: prepares the operands, and queues a kernel."""
 
     def __init__(self, name: str):
         self.name = name
 
-    def prepare(self, arrays: list, mask: Array | None, scale: float, causal: bool, p: float, seed: int) -> tuple:
-        """(run, arrays): the operands q, k, v[, dy] in fours, and a function (kernel's name, rows, arrays) that queues."""
-        gpu, batch = arrays[0].gpu, arrays[0].shape[:-2]
-        if mask is not None and mask.dtype not in (BOOL, FLOAT32):
-            mask = gpu.cast(mask, FLOAT32)
-        length, columns = arrays[0].shape[-2], arrays[1].shape[-2]
-        arrays, sizes, walks = heads(batch, [in_fours(a) for a in arrays], mask)
+    def run(self, name: str, rows: int, arrays: list, made: list, more: tuple, mask: Array | None, *, scale: float, causal: bool,
+            p: float, seed: int, stats: int = 0, lse: int = 0) -> list:  # fmt: skip
+        """Queue a kernel over arrays q, k, v, … and what it makes; the latter is returned. more: (place, array) of others."""
+        gpu, (length, columns) = arrays[0].gpu, (a.shape[-2] for a in arrays[:2])
+        given, sizes, walks = walked(arrays[0].shape[:-2], arrays, made, mask)
         words = [0] * 8
         if mask is not None:
             steps = [0 if n == 1 else s for n, s in zip(mask.shape[-2:], mask.strides[-2:])]
             words = [*walks[-1], *steps, mask.offset, 0, 0, 0]
-        for a, walk in zip(arrays, walks):
+        for a, walk in zip(given, walks):
             words += [a.offset // 4, walk[0] // 4, walk[1] // 4, a.strides[-2] // 4]
         tail = np.array(words, np.int64).astype(np.uint32).tobytes()
-        libs = ("math", "f32", "attention", f"attention_{'plain' if mask is None else 'bool' if mask.dtype == BOOL else 'float'}")
-        binding = "" if mask is None else "@group(0) @binding({}) var<storage, read> mask: array<{}>;\n"
-        kind = "u32" if mask is not None and mask.dtype == BOOL else "f32"
-        consts = f"const E4 = {arrays[0].shape[-1] // 4}u;\nconst V4 = {arrays[2].shape[-1] // 4}u;\n"
+        kind = "plain" if mask is None else "bool" if mask.dtype == BOOL else "float"
+        consts = f"const E4 = {given[0].shape[-1] // 4}u;\nconst V4 = {given[2].shape[-1] // 4}u;\n"
         consts += f"const DROPS = {'true' if p else 'false'};\n"
         limit, factor = min(round(p * 2**32), 2**32 - 1), 1 / (1 - p) if p < 1 else 0.0
+        operands = list(given)
+        for place, other in more:
+            operands.insert(place, other)
+        if mask is not None:
+            operands.append(mask)
+            memory = "u32" if mask.dtype == BOOL else "f32"
+            consts += f"@group(0) @binding({len(operands)}) var<storage, read> mask: array<{memory}>;\n"
+        kernel = gpu.kernel(name, ("math", "f32", "attention", f"attention_{kind}"), consts, T="f32")
+        work = max(length, columns) * (given[0].shape[-1] + given[2].shape[-1])
+        piece = max(MOST_WORK // work // 64, 1) * 64
+        for first in range(0, rows, piece):
+            head = HEAD.pack(sizes[1], length, columns, rows, scale, int(causal), seed, limit, factor, stats, lse, first)
+            gpu.run(kernel, operands, head + tail, workgroups(-(-min(piece, rows - first) // 64)))
+        return given[len(arrays) :]
 
-        def run(name: str, rows: int, operands: list) -> None:
-            kernel = gpu.kernel(name, libs, consts + binding.format(len(operands) + 1, kind), T="f32")
-            head = HEAD.pack(sizes[1], length, columns, rows, scale, int(causal), seed, limit, factor, 0, 0, 0)
-            gpu.run(kernel, operands if mask is None else [*operands, mask], head + tail, workgroups(-(-rows // 64)))
 
-        return run, arrays
+def readable(mask: Array | None) -> Array | None:
+    """A mask of bool or float32."""
+    return mask if mask is None or mask.dtype in (BOOL, FLOAT32) else mask.gpu.cast(mask, FLOAT32)
+
+
+def largest(q: Array, k: Array, v: Array) -> int:
+    """Elements of the largest array that the kernels see, rows filled up to fours and what lies behind dq among them."""
+    wide, deep = (-(-a.shape[-1] // 4) * 4 for a in (q, v))
+    rows, keys = (element_count(a.shape[:-1]) for a in (q, k))
+    return max(rows * (wide + 4), rows * deep, keys * max(wide, deep))
+
+
+def over_heads(mask: Array | None, q: Array) -> Array | None:
+    """A mask seen over all the leading dimensions of q."""
+    if mask is None:
+        return None
+    shape = (*q.shape[:-2], *mask.shape[-2:])
+    return mask.view(shape, broadcast_strides(mask.shape, mask.strides, shape), mask.offset)
+
+
+def cut_by_heads(kernels: Attention, arrays: tuple, most: int, attrs: dict):
+    """The launcher on some of the heads at a time. What dropout keeps depends on the place among all of them."""
+    if attrs["p"]:
+        raise ValueError(
+            f"[{kernels.name}] with dropout it does not run in pieces, and shape {arrays[0].shape} takes more than the "
+            f"{arrays[0].gpu.pool.max_binding:,} bytes that this adapter binds at once. Use it on some of the heads at a time."
+        )
+    heads = range(arrays[0].ndim - 2)
+    return cut(kernels.name, lambda *some: kernels(*some, **attrs), arrays, heads, most)
 
 
 class Forward(Attention):
     """`Forward("attention")(q, k, v, mask, …)`: (y, lse)."""
 
     def __call__(self, q: Array, k: Array, v: Array, mask: Array | None, **attrs) -> tuple[Array, Array]:
-        gpu, batch, wide = q.gpu, q.shape[:-1], v.shape[-1]
-        run, arrays = self.prepare([q, k, v], mask, **attrs)
-        y = gpu.empty((*batch, -(-wide // 4) * 4), FLOAT32)
-        lse = gpu.empty(batch, FLOAT32)
-        run(self.name, element_count(batch), [*arrays, y, lse])
-        return gpu.rounded(narrow(y, y.ndim - 1, 0, wide), q.dtype), lse
+        most = largest(q, k, v)
+        if too_large((q, k, v, mask), most):
+            return cut_by_heads(self, (q, k, v, over_heads(mask, q)), most, attrs)
+        arrays = [in_fours(a) for a in (q, k, v)]
+        lse, wide = q.gpu.empty(q.shape[:-1], FLOAT32), v.shape[-1]
+        (y,) = self.run(self.name, lse.size, arrays, [(0, arrays[2].shape[-1], 0)], ((4, lse),), readable(mask), **attrs)
+        return q.gpu.rounded(narrow(y, y.ndim - 1, 0, wide), q.dtype), lse
 
 
 class Backward(Attention):
     """`Backward("attention_backward")(dy, q, k, v, mask, y, lse, …)`: (dq, dk, dv)."""
 
     def __call__(self, dy: Array, q: Array, k: Array, v: Array, mask: Array | None, y: Array, lse: Array, **attrs) -> tuple:
-        gpu, last = q.gpu, q.ndim - 1
-        run, arrays = self.prepare([q, k, v, dy], mask, **attrs)
-        delta = total(mul(*[a if a.dtype == FLOAT32 else gpu.cast(a, FLOAT32) for a in (dy, y)]), (last,), True)
-        shape = (*lse.shape, 1)
-        stats = cat(lse.view(shape, contiguous_strides(shape), lse.offset), delta, axis=last)
+        most = largest(q, k, v)
+        if too_large((dy, q, k, v, mask, y), most):
+            return cut_by_heads(self, (dy, q, k, v, over_heads(mask, q), y, lse), most, attrs)
+        last, mask, lse = q.ndim - 1, readable(mask), lse if lse.is_contiguous() else copy(lse)
+        arrays = [in_fours(a) for a in (q, k, v, dy, y)]
         wide, deep = arrays[0].shape[-1], arrays[2].shape[-1]
-        dq = gpu.empty((*q.shape[:-1], wide), FLOAT32)
-        dkv = gpu.empty((*k.shape[:-1], wide + deep), FLOAT32)
-        run(self.name, element_count(q.shape[:-1]), [*arrays, stats, dq])
-        run("attention_backward_keys", element_count(k.shape[:-1]), [*arrays, stats, dkv])
-        parts = (dq, 0, q), (dkv, 0, k), (dkv, wide, v)
-        return tuple(gpu.rounded(narrow(g, last, start, x.shape[-1]), x.dtype) for g, start, x in parts)
+        rows = lse.size
+        attrs = {**attrs, "stats": rows * wide // 4, "lse": lse.offset}
+        (dq,) = self.run(self.name, rows, arrays, [(0, wide, rows)], ((5, lse),), mask, **attrs)
+        count = element_count(k.shape[:-1])
+        dk, dv = self.run("attention_backward_keys", count, arrays[:4], [(1, wide, 0), (2, deep, 0)], ((4, dq),), mask, **attrs)
+        return tuple(q.gpu.rounded(narrow(g, last, 0, x.shape[-1]), x.dtype) for g, x in ((dq, q), (dk, k), (dv, v)))

@@ -190,7 +190,7 @@ class Gpu:
         self.queue = queue
         self.pipelines = pipelines
         self.counters = counters
-        self.kernels = {}
+        self.kernels = Plans()
         self.tuned = {}  # see tune.py
         self.has_large = False  # whether there ever was a tensor larger than a binding: see large.py
         self.waiting = []  # weak references to the Arrays that fuse.py has yet to compute
@@ -320,8 +320,7 @@ class Gpu:
             aliases = "".join(
                 f"alias {alias} = {'f32' if kind in PACKED else kind};\n" for alias, kind in types.items()
             )
-            kernel = self.pipelines.get(name, tuple(libs), aliases + extra, packed)
-            self.kernels[key] = kernel
+            kernel = self.kernels.keep(key, self.pipelines.get(name, tuple(libs), aliases + extra, packed))
         return kernel
 
     def run(self, kernel, arrays, params, groups):

@@ -4,6 +4,7 @@ from struct import Struct
 
 import numpy as np
 
+from .large import stretches
 from .layout import pack_words, workgroups
 
 ARRAYS = 7  # of one dispatch: with one more buffer they are the eight that WebGPU grants
@@ -18,9 +19,16 @@ def fits(arrays):
     return all(a.dtype == F32 and a.is_contiguous() for a in arrays)
 
 
-def split(arrays):
-    """The arrays in groups of one dispatch, each with its number of invocations."""
-    groups = [arrays[i : i + ARRAYS] for i in range(0, len(arrays), ARRAYS)]
+def split(arrays, written=False):
+    """The arrays in groups of one dispatch, each with its number of invocations; written ones share no buffer there."""
+    groups, beside = [[]], set()
+    for a in arrays:
+        ident = a.storage.buffer.id
+        if len(groups[-1]) == ARRAYS or (written and ident in beside):
+            groups.append([])
+            beside.clear()
+        groups[-1].append(a)
+        beside.add(ident)
     return [(g, min(-(-max(a.size for a in g) // SHARE), MOST)) for g in groups]
 
 
@@ -46,6 +54,7 @@ def clip(arrays, limit):
     gpu = arrays[0].gpu
     for a in arrays:
         gpu.settle(a.storage)
+    arrays = [piece for a in arrays for (piece,) in stretches([a])]
     groups = split(arrays)
     total = sum(count for _, count in groups)
     parts, result = gpu.empty((total, 2), F32), gpu.empty((2,), F32)
@@ -58,7 +67,7 @@ def clip(arrays, limit):
         gpu.run(kernel, (parts, *group), [count, first, 0, 0, *spans(group)], workgroups(-(-count // 64)))
         first += count
     gpu.run(gpu.kernel("length", ("math", "f32"), T="f32"), (parts, result), LIMIT.pack(total, limit), 1)
-    for group, count in groups:
+    for group, count in split(arrays, written=True):
         declared, visits = loops(group, "read_write", 2, "{} *= factor;")
         walk = f"fn walk(me: u32, factor: f32) {{\n{visits}}}\n"
         kernel = gpu.kernel("scale_all", (), declared + walk)

@@ -10,7 +10,10 @@ AUTOGRAD_FUSE=0 computes every op at once.
 import os
 from weakref import ref
 
-from .buffers import Array
+import numpy as np
+
+from ..interrupts import held
+from .buffers import FLOAT32, Array
 from .fused_kernel import MAX_WORDS, Expression
 from .layout import broadcast_shapes, contiguous_strides, element_count
 
@@ -20,6 +23,8 @@ MAX_KERNEL_OPS = 64
 MAX_BUFFERS = 8   # what WebGPU lets one kernel bind
 MAX_READS = 6
 MAX_WAITING = 64
+# What the host computes where all operands are constants: one operation, rounded as the kernel rounds it.
+FOLDED = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "copy": np.positive}
 
 
 class Pending:
@@ -27,27 +32,28 @@ class Pending:
 
     args: Pendings of the same shape, constants, Arrays, and numbers as the kernel holds them.
     ops, leaves: how many ops the whole expression has, and which Arrays it reads. storage: once
-    computed. owner: a weak reference to the Array that stands for it.
+    computed. owner: a weak reference to the Array that stands for it. late: None, or the options of a
+    reduction of another Pending, which waits to see whether anybody else wants what it reduces.
     """
 
     __slots__ = ("launcher", "args", "shape", "dtype", "main", "gpu", "ops", "leaves")
-    __slots__ += ("storage", "owner")
+    __slots__ += ("storage", "owner", "late")
 
     def __init__(self, launcher, args, shape, dtype, main, gpu, ops, leaves):
         self.launcher, self.args = launcher, args
         self.shape, self.dtype, self.main, self.gpu = shape, dtype, main, gpu
         self.ops, self.leaves = ops, leaves
-        self.storage = None
+        self.storage = self.late = None
 
     def mentions(self, array):
         """How many references to `array` this expression holds."""
         count, seen, stack = 0, set(), [self]
         while stack:
             p = stack.pop()
-            for held in (p.args, p.leaves):
-                if id(held) not in seen:
-                    seen.add(id(held))
-                    count += sum(x is array for x in held)
+            for part in (p.args, p.leaves):
+                if id(part) not in seen:
+                    seen.add(id(part))
+                    count += sum(x is array for x in part)
             stack.extend(x for x in p.args if isinstance(x, Pending) and id(x.args) not in seen)
         return count
 
@@ -87,25 +93,46 @@ def pend(launcher, operands, main, dtype):
     ops, leaves, args = 1, (), []
     for x in operands:
         p = x.pending if isinstance(x, Array) else None
-        if p is not None and (p.launcher is None or p.shape == shape):
+        if p is not None and p.late is None and (p.launcher is None or p.shape == shape):
             args.append(p)
             ops += p.ops
             leaves = leaves + tuple([leaf for leaf in p.leaves if leaf not in leaves]) if leaves else p.leaves
         else:
             args.append(x)
             if isinstance(x, Array):
-                x.storage  # noqa: B018  (one of another shape is computed on its own)
+                if p is None or p.late is None:
+                    x.storage  # noqa: B018  (one of another shape is computed on its own)
                 if x not in leaves:
                     leaves = (*leaves, x)
+    if ops == 1 and not leaves and main == dtype == FLOAT32 and launcher.name in FOLDED:
+        return constant(shape, folded(launcher.name, args), dtype, gpu)
     if ops > MAX_OPS or len(leaves) > MAX_READS:
         args, ops = [cut(x) for x in operands], 1
         leaves = tuple([x for x in args if isinstance(x, Array)])
-    array = stand_for(Pending(launcher, tuple(args), shape, dtype, main, gpu, ops, leaves))
+    return wait(Pending(launcher, tuple(args), shape, dtype, main, gpu, ops, leaves))
+
+
+def wait(p):
+    """The lazy Array of a value that waits from now on."""
+    array, gpu = stand_for(p), p.gpu
     with gpu.queue.lock:
-        gpu.waiting.append(array.pending.owner)
+        gpu.waiting.append(p.owner)
         if len(gpu.waiting) > MAX_WAITING:
             thin_out(gpu)
     return array
+
+
+def wait_to_reduce(launcher, p, shape, dtype, options):
+    """The lazy Array of a reduction of a pending value."""
+    late = Pending(launcher, (p,), shape, dtype, p.dtype, p.gpu, 0, p.leaves)
+    late.late = options
+    return wait(late)
+
+
+def folded(name, args):
+    """The value of an op on constants and numbers, in float32."""
+    with np.errstate(all="ignore"):
+        return float(FOLDED[name](*[np.float32(x.args[0] if isinstance(x, Pending) else x) for x in args]))
 
 
 def cut(x):
@@ -162,8 +189,17 @@ def settle(gpu, storage):
 def compute(root):
     """Give `root` its storage, and with it every waiting value that fits into the same kernel."""
     gpu = root.gpu
-    with gpu.queue.lock:
+    with held, gpu.queue.lock:  # Ctrl-C leaves a value waiting, or computed
         if root.storage is not None:
+            return
+        for leaf in root.leaves:
+            leaf.storage  # noqa: B018  (a reduction that waits is computed first: it may compute this as well)
+        if root.storage is not None:
+            return
+        if root.late is not None:
+            (source,) = root.args
+            finish(root, root.launcher.reduce(source, *root.late)._storage)
+            gpu.waiting = [r for r in gpu.waiting if is_waiting(r())]
             return
         if root.launcher is None:
             finish(root, gpu.fill(root.shape, root.args[0], root.dtype)._storage)
@@ -216,7 +252,9 @@ def chosen(root):
     for reference in root.gpu.waiting:
         array = reference()
         p = array.pending if array is not None else None
-        if p is None or p is root or p.shape != root.shape or p.launcher is None:
+        if p is None or p is root or p.shape != root.shape or p.launcher is None or p.late is not None:
+            continue
+        if any([x._storage is None for x in p.leaves]):
             continue
         more = {**leaves, **leaves_of(p.args)}
         if len(more) + len(group) + 1 <= MAX_BUFFERS and ops + p.ops <= MAX_KERNEL_OPS:

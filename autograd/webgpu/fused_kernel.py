@@ -62,7 +62,7 @@ class Expression:
 
     def leaf(self, array):
         """The number of a leaf; one view of one storage is one leaf."""
-        key = (array._storage.id, array.offset, array.shape, array.strides, array.dtype)
+        key = (array.storage.id, array.offset, array.shape, array.strides, array.dtype)
         if key not in self.leaf_place:
             self.leaf_place[key] = len(self.leaves)
             self.leaves.append(array)
@@ -74,13 +74,17 @@ class Expression:
         self.numbers.append((scalar_word(value, kind), kind))
         return len(self.numbers) - 1
 
+    def signature(self):
+        """(ops, places of the outputs among them, views of the leaves, whether all start at multiples of four)."""
+        aligned = not any([a.offset & 3 for a in self.leaves])
+        ops = tuple([(p.launcher, p.main, p.dtype, self.place[id(p)][1]) for p in self.nodes])
+        outputs = tuple([self.place[id(p)][0] for p in self.group])
+        return ops, outputs, tuple([(a.shape, a.strides, a.dtype) for a in self.leaves]), aligned
+
     def run(self, gpu):
         """Queue the kernel; the storages of the group, in order."""
         leaves = self.leaves
-        aligned = not any([a.offset & 3 for a in leaves])
-        ops = tuple([(p.launcher, p.main, p.dtype, self.place[id(p)][1]) for p in self.nodes])
-        outputs = tuple([self.place[id(p)][0] for p in self.group])
-        views = tuple([(a.shape, a.strides, a.dtype) for a in leaves])
+        ops, outputs, views, aligned = self.signature()
         key = (ops, outputs, views, self.shape, aligned)
         plan = gpu.fused.get(key) or gpu.fused.keep(key, self.plan(gpu, ops, outputs, aligned))
         storages = [a._storage for a in leaves]
@@ -94,19 +98,31 @@ class Expression:
     def plan(self, gpu, ops, outputs, aligned):
         """The kernel, and the parts of the parameter slot that do not change."""
         plan = Plan()
-        walks = [broadcast_strides(a.shape, a.strides, self.shape) for a in self.leaves]
-        sizes, *walks = coalesce(self.shape, *walks) if walks else ([element_count(self.shape)],)
-        how = readings(sizes, walks, aligned)
-        text = KernelText(self, gpu.types, ops, outputs, sizes, walks, how)
-        plan.kernel = gpu.pipelines.fused(text.key(), text.source)
+        sizes, walks = self.walks()
+        text = KernelText(self, gpu.types, ops, outputs, sizes, walks, readings(sizes, walks, aligned))
+        plan.kernel = gpu.pipelines.cached(text.key(), text.source)
         plan.layout = plan.kernel.layout.id
         size = element_count(self.shape)
         plan.nbytes = [size * STORED[p.dtype].itemsize for p in self.group]
         plan.x, plan.y = workgroups(-(-size // (WORKGROUP * (1 if text.lanes == [""] else 4))))
-        plan.head = Struct("<" + "".join(FORMATS[k] for _, k in self.numbers) + f"{len(self.leaves)}I")
-        words = [size, *sizes, *(stride & 0xFFFFFFFF for walk in walks for stride in walk)]
-        plan.tail = pack_words(words).ljust(4 * MAX_WORDS - plan.head.size, b"\0")
+        plan.head, words = self.head(), self.walk_words(sizes, walks)
+        plan.tail = words.ljust(4 * MAX_WORDS - plan.head.size, b"\0")
         return plan
+
+    def walks(self):
+        """(sizes, strides of each leaf): the shape with as few dimensions as all leaves allow."""
+        walks = [broadcast_strides(a.shape, a.strides, self.shape) for a in self.leaves]
+        sizes, *walks = coalesce(self.shape, *walks) if walks else ([element_count(self.shape)],)
+        return sizes, walks
+
+    def head(self):
+        """How the parameters that change are packed: numbers, then the leaves' offsets."""
+        return Struct("<" + "".join(FORMATS[k] for _, k in self.numbers) + f"{len(self.leaves)}I")
+
+    def walk_words(self, sizes, walks):
+        """The parameters that do not."""
+        words = [element_count(self.shape), *sizes, *(stride & 0xFFFFFFFF for walk in walks for stride in walk)]
+        return pack_words(words)
 
 
 class KernelText:
@@ -141,44 +157,57 @@ class KernelText:
 
     def source(self):
         """All parts of the module: its main first, then each op's file, then what they share."""
-        kinds = [WGSL_TYPES[main][0] for _, main, _, _ in self.ops]
-        source = Source.of_text("fused", self.declarations() + self.compute(kinds) + self.main())
-        files = {}
+        source = Source.of_text("fused", self.declarations() + self.compute() + self.main())
+        source.parts += self.op_parts()
+        return source
+
+    def op_parts(self):
+        """(name, text) of each op's file, and of what they share."""
+        kinds, files, parts = self.kinds(), {}, []
         for (launcher, _, out, _), kind in zip(self.ops, kinds, strict=True):
             result = "bool" if launcher.out == "bool" else WGSL_TYPES[out][0]
             files[f"{launcher.name}_{kind}_{result}"] = (launcher.name, kind, result)
         for suffix, (name, kind, result) in files.items():
-            source.parts.append((f"{name}.wgsl", specialised(shaders.read(name), kind, result, suffix)))
+            parts.append((f"{name}.wgsl", specialised(shaders.read(name), kind, result, suffix)))
         used = sorted(set(kinds))
         libs = {"math"} if "f32" in used else set()
         libs.update(memory for _, memory in self.leaf_types)
         libs.update(self.types[out][1] for _, _, out, _ in self.ops)
         libs &= {"math", *PACKED}
-        source.parts += [(f"lib/{lib}.wgsl", shaders.read(f"lib/{lib}")) for lib in sorted(libs)]
-        source.parts += [(f"lib/{kind}.wgsl", shared(kind)) for kind in used]
-        return source
+        parts += [(f"lib/{lib}.wgsl", shaders.read(f"lib/{lib}")) for lib in sorted(libs)]
+        return parts + [(f"lib/{kind}.wgsl", shared(kind)) for kind in used]
+
+    def kinds(self):
+        """The type that each op computes in."""
+        return [WGSL_TYPES[main][0] for _, main, _, _ in self.ops]
 
     def word(self, k):
         """Word number k of the parameter slot."""
         return f"p.w[{k // 4}].{LANES[k % 4]}"
 
     def declarations(self):
-        lines = ["struct Params { w: array<vec4<u32>, 16> }", "@group(0) @binding(0) var<uniform> p: Params;"]
-        for i, ((_, element), (_, reading)) in enumerate(zip(self.leaf_types, self.how, strict=True)):
-            memory = in_memory(element, reading == "row")
-            lines.append(f"@group(0) @binding({i + 1}) var<storage, read> x{i}: array<{memory}>;")
+        lines = ["struct Params { w: array<vec4<u32>, 16> }", "@group(0) @binding(0) var<uniform> p: Params;", *self.inputs()]
         for j, node in enumerate(self.outputs):
             memory = in_memory(self.element(node), len(self.lanes) > 1)
             binding = len(self.leaf_types) + 1 + j
             lines.append(f"@group(0) @binding({binding}) var<storage, read_write> y{j}: array<{memory}>;")
-        fields = ", ".join(f"y{j}: {WGSL_TYPES[self.ops[node][2]][0]}" for j, node in enumerate(self.outputs))
-        return "\n".join([*lines, f"struct Out {{ {fields} }}", ""])
+        return "\n".join([*lines, ""])
 
-    def compute(self, kinds):
-        """The function of one element of each leaf."""
+    def inputs(self):
+        """Declarations of the leaves, from binding 1 on."""
+        lines = []
+        for i, ((_, element), (_, reading)) in enumerate(zip(self.leaf_types, self.how, strict=True)):
+            memory = in_memory(element, reading == "row")
+            lines.append(f"@group(0) @binding({i + 1}) var<storage, read> x{i}: array<{memory}>;")
+        return lines
+
+    def compute(self):
+        """The function of one element of each leaf, and what it gives."""
+        kinds = self.kinds()
+        fields = ", ".join(f"y{j}: {WGSL_TYPES[self.ops[node][2]][0]}" for j, node in enumerate(self.outputs))
         names = {"v": "v", "x": "a"}
         given = ", ".join(f"a{i}: {kind}" for i, (kind, _) in enumerate(self.leaf_types))
-        lines = [f"fn compute({given}) -> Out {{"]
+        lines = [f"struct Out {{ {fields} }}", f"fn compute({given}) -> Out {{"]
         for i, ((launcher, _, out, args), kind) in enumerate(zip(self.ops, kinds, strict=True)):
             result = "bool" if launcher.out == "bool" else WGSL_TYPES[out][0]
             values = ", ".join(
@@ -193,7 +222,7 @@ class KernelText:
         """Find the elements, compute, store: one or four an invocation."""
         first, four = len(self.numbers) + len(self.how), len(self.lanes) > 1
         step = "4u * " if four else ""
-        lines = [] if self.wide else ["fn element(i: u32) -> Out {", *self.reads(first, "i"), "}"]
+        lines = [] if self.wide else self.one()
         lines += [
             f"@compute @workgroup_size({WORKGROUP})",
             "fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w: vec3<u32>) {",
@@ -208,6 +237,21 @@ class KernelText:
             lines += [f"  let o{lane} = element({at[lane]});" for lane in self.lanes]
         lines += [f"  y{j}[i] = {self.stored(j, node)};" for j, node in enumerate(self.outputs)]
         return "\n".join([*lines, "}", ""])
+
+    def one(self):
+        """The function of an element's number."""
+        return ["fn element(i: u32) -> Out {", *self.reads(len(self.numbers) + len(self.how), "i"), "}"]
+
+    def loading(self, four):
+        """The function load_x of an element's number, or of that of four: what a kernel calls that reads the first output."""
+        kind = WGSL_TYPES[self.ops[self.outputs[0]][2]][0]
+        if self.wide:
+            lines = self.reads(len(self.numbers) + len(self.how), "4u * i")
+            lines = [f"fn load_x(i: u32) -> vec4<{kind}> {{", *lines, f"  return vec4<{kind}>(ox.y0, oy.y0, oz.y0, ow.y0);"]
+            return "\n".join([*lines, "}", ""])
+        value = f"vec4<{kind}>({', '.join(f'element(4u * i + {k}u).y0' for k in range(4))})" if four else "element(i).y0"
+        result = f"vec4<{kind}>" if four else kind
+        return "\n".join([*self.one(), f"fn load_x(i: u32) -> {result} {{ return {value}; }}", ""])
 
     def reads(self, first, index):
         """Statements that read each leaf from element `index` on and compute: one result, or one a lane."""

@@ -4,20 +4,22 @@ from struct import Struct
 
 import numpy as np
 
-from .elementwise import TYPE_LIBS, WORKGROUP, pack_tail
+from .elementwise import TYPE_LIBS, WORKGROUP, Binary, Ternary, pack_tail
 from .layout import (
     LONGEST_LOOP,
     MAX_RANK,
     Plans,
-    broadcast_strides,
     coalesce,
     dim_words,
+    element_count,
     workgroups,
 )
-from .movement import copy, narrow
+from .movement import copy, copy_into, narrow
 from .packed import widened
+from .pieces import gathered, pairs_of, scattered, too_large
 from .reduce import Fold
 from .shaders import WGSL_TYPES
+from .sort import sorted_pairs
 
 SMALL = 4096
 SORT_ABOVE = 1 << 23
@@ -26,6 +28,7 @@ SCALARS = bytes(16)
 
 smallest = Fold("min")
 largest = Fold("max")
+higher, ge, where = Binary("maximum"), Binary("ge", out="bool"), Ternary("where")
 gather_plans = Plans()
 
 
@@ -52,9 +55,11 @@ def read_bounds(index):
     return int(gpu.download(low)[()]), int(gpu.download(high)[()])
 
 
-def queue_gather(x, index, shape, index_strides, x_strides, step):
-    """One dispatch of wgsl/gather.wgsl; `step` is x's stride along the indexed axis."""
+def queue_gather(x, index, shape, index_strides, x_strides, step, length):
+    """One dispatch of wgsl/gather.wgsl; `step` is x's stride along the indexed axis, of `length` entries."""
     gpu = x.gpu
+    if too_large((x, index), element_count(shape)):
+        return gathered(queue_gather, x, index, shape, index_strides, x_strides, step, length)
     y = gpu.empty(shape, gpu.written(x.dtype))
     if y.size:
         key = (shape, index_strides, x_strides, step, x.dtype, gpu)
@@ -76,7 +81,7 @@ class Gather:
 
     def __call__(self, x, index, axis):
         walk = (*x.strides[:axis], 0, *x.strides[axis + 1 :])
-        return queue_gather(x, index, index.shape, index.strides, walk, x.strides[axis])
+        return queue_gather(x, index, index.shape, index.strides, walk, x.strides[axis], x.shape[axis])
 
 
 class IndexSelect:
@@ -86,15 +91,7 @@ class IndexSelect:
         shape = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
         walk = (*x.strides[:axis], 0, *x.strides[axis + 1 :])
         along = tuple(index.strides[0] if d == axis else 0 for d in range(x.ndim))
-        return queue_gather(x, index, shape, along, walk, x.strides[axis])
-
-
-class Take:
-    """`Take()(x, index)`: elements of a 1-D x by an index of any shape."""
-
-    def __call__(self, x, index):
-        nowhere = (0,) * index.ndim
-        return queue_gather(x, index, index.shape, index.strides, nowhere, x.strides[0])
+        return queue_gather(x, index, shape, along, walk, x.strides[axis], x.shape[axis])
 
 
 def adding_kernel(gpu, name, dtype, libs=()):
@@ -138,28 +135,53 @@ class ScatterReduce:
 
 
 def combine(x, index, src, axis, kernel):
-    """x joined with src along an index, in as many dispatches as its length asks for."""
+    """x joined with src along an index, in as many passes as its length asks for.
+
+    A long index is sorted first: looking through it for every element would be quadratic.
+    """
     check_rank(x)
     if not index.size or not x.size:
         return copy(x)
+    if too_large((x, index, src), max(x.size, pairs_of(index))):
+        return scattered(lambda *arrays: combine(*arrays, kernel), x, index, src, axis)
+    one = combine_sorted if x.size * index.shape[axis] >= SORT_ABOVE else combine_part
     for start, count in pieces(index.shape[axis]):
         part = narrow(index, axis, start, count), narrow(src, axis, start, count)
-        x = combine_part(x, *part, axis, kernel)
+        x = one(x, *part, axis, kernel)
     return x
 
 
 def combine_part(x, index, src, axis, name):
     """One dispatch; the index is short enough for one invocation to look through."""
+    return queue_combine(x, index, index.offset, index.strides, index.shape, src, axis, (name, "scatter"))
+
+
+def combine_sorted(x, index, src, axis, name):
+    """The same by way of (key, position) pairs, a sorted row of them for every row of the index."""
+    # A dimension that the index repeats along has one row for all.
+    size = [1 if stride == 0 and d != axis else n for d, (n, stride) in enumerate(zip(index.shape, index.strides))]
+    index_shape = index.shape
+    index = index.view(size, index.strides, index.offset)
+    pairs = sorted_pairs(index, axis, types={"T": "u32", "E": "i32"})
+    step, strides = pairs.shape[1], [0] * x.ndim
+    for d in reversed(range(x.ndim)):
+        if d != axis:
+            strides[d] = step if size[d] > 1 else 0
+            step *= size[d]
+    return queue_combine(x, pairs, 0, strides, index_shape, src, axis, (name, "scatter_sorted"))
+
+
+def queue_combine(x, found, offset, strides, shape, src, axis, names):
+    """One dispatch of wgsl/<names[0]>.wgsl over x; `found` is the index, or its sorted pairs."""
     gpu = x.gpu
     y = gpu.empty(x.shape, x.dtype)
-    words = [x.offset, index.offset, src.offset, 0]
-    words += [y.size, x.ndim, axis, index.shape[axis]]
-    words += [index.strides[axis], src.strides[axis], 0, 0]
-    words += list(index.shape) + [0] * (MAX_RANK - x.ndim)
-    walks = x.strides, off_axis(index.strides, axis), off_axis(src.strides, axis)
-    words += dim_words(x.shape, *walks)
-    kernel = adding_kernel(gpu, name, x.dtype, (*TYPE_LIBS[WGSL_TYPES[x.dtype][0]], "scatter"))
-    gpu.run(kernel, (x, index, src, y), words, workgroups(-(-y.size // WORKGROUP)))
+    words = [x.offset, offset, src.offset, 0]
+    words += [y.size, x.ndim, axis, shape[axis]]
+    words += [strides[axis], src.strides[axis], 0, 0]
+    words += list(shape) + [0] * (MAX_RANK - x.ndim)
+    words += dim_words(x.shape, x.strides, off_axis(strides, axis), off_axis(src.strides, axis))
+    kernel = adding_kernel(gpu, names[0], x.dtype, (*TYPE_LIBS[WGSL_TYPES[x.dtype][0]], names[1]))
+    gpu.run(kernel, (x, found, src, y), words, workgroups(-(-y.size // WORKGROUP)))
     return y
 
 
@@ -171,6 +193,8 @@ class Scatter:
         check_rank(x)
         if not index.size or not x.size:
             return copy(x)
+        if too_large((x, index, src), x.size):
+            return self.of_large(x, index, src, axis)
         gpu = x.gpu
         last = gpu.full(x.shape, 0, np.dtype(np.int32))
         words = [index.offset, index.size, x.ndim, axis, last.strides[axis], 0, 0, 0]
@@ -184,27 +208,17 @@ class Scatter:
         gpu.run(kernel, (x, src, last, y), words, workgroups(-(-y.size // WORKGROUP)))
         return y
 
-
-scatter_add = ScatterAdd()
-
-
-def sorted_pairs(index):
-    """(value, position) of a 1-D index in order, by a bitonic sort; the rest is padding."""
-    gpu = index.gpu
-    padded = 1 << (index.size - 1).bit_length()
-    pairs = gpu.empty((padded, 2), np.int32)
-    words = (index.size, padded, index.offset, index.strides[0])
-    gpu.run(gpu.kernel("index_pairs"), (index, pairs), words, workgroups(-(-padded // WORKGROUP)))
-    kernel, half = gpu.kernel("sort_pairs"), padded // 2
-    groups = workgroups(-(-half // WORKGROUP))
-    run = 2
-    while run <= padded:
-        gap = run // 2
-        while gap:
-            gpu.run(kernel, (pairs,), (half, gap, run), groups)
-            gap //= 2
-        run *= 2
-    return pairs
+    def of_large(self, x, index, src, axis):
+        """The same by way of the last place along the axis that names each element, or -1, and a gather."""
+        int32, y = np.dtype(np.int32), copy(x)
+        count = x.gpu.upload(np.arange(index.shape[axis], dtype=int32))
+        order = count.view(index.shape, [int(d == axis) for d in range(x.ndim)], 0)
+        last = combine(x.gpu.full(x.shape, -1, int32), index, order, axis, "scatter_amax")
+        sizes = [n if d == axis else m for d, (n, m) in enumerate(zip(x.shape, index.shape))]
+        last, inner = (a.view(sizes, a.strides, a.offset) for a in (last, y))
+        got = Gather()(src, higher(last, 0), axis)
+        copy_into(inner, where(ge(last, 0), got, inner))
+        return y
 
 
 def pieces(length):
@@ -214,51 +228,10 @@ def pieces(length):
 
 
 class IndexAdd:
-    """`IndexAdd()(x, index, src, axis)`: x with src's rows added where a 1-D index says.
-
-    A long index is sorted first: looking through it for every element would be quadratic.
-    """
+    """`IndexAdd()(x, index, src, axis)`: x with src's rows added where a 1-D index says."""
 
     @widened
     def __call__(self, x, index, src, axis):
         check_rank(x)
-        if x.size * index.size >= SORT_ABOVE:
-            for start, count in pieces(index.size):
-                part = narrow(index, 0, start, count), narrow(src, axis, start, count)
-                x = self.by_sorting(x, *part, axis)
-            return x
         along = [index.strides[0] if d == axis else 0 for d in range(x.ndim)]
-        return scatter_add(x, index.view(src.shape, along, index.offset), src, axis)
-
-    def by_sorting(self, x, index, src, axis):
-        """The same sum by way of sorted (value, position) pairs."""
-        gpu = x.gpu
-        pairs = sorted_pairs(index)
-        y = gpu.empty(x.shape, x.dtype)
-        words = [x.offset, src.offset, y.size, x.ndim, axis, index.size, src.strides[axis], 0]
-        words += dim_words(x.shape, x.strides, off_axis(src.strides, axis))
-        kernel = adding_kernel(gpu, "index_add", x.dtype)
-        gpu.run(kernel, (x, pairs, src, y), words, workgroups(-(-y.size // WORKGROUP)))
-        return y
-
-
-index_add = IndexAdd()
-
-
-class PutAdd:
-    """`PutAdd()(x, index, src)`: a 1-D x with src's elements added at a flat index."""
-
-    @widened
-    def __call__(self, x, index, src):
-        walk = broadcast_strides(src.shape, src.strides, index.shape)
-        src = src.view(index.shape, walk, src.offset)
-        return index_add(x, flat(index), flat(src), 0)
-
-
-def flat(a):
-    """A 1-D view, of a copy where the strides do not merge."""
-    sizes, strides = coalesce(a.shape, a.strides)
-    if len(sizes) > 1:
-        a = copy(a)
-        strides = [1]
-    return a.view((a.size,), strides or [1], a.offset)
+        return combine(x, index.view(src.shape, along, index.offset), src, axis, "scatter_add")

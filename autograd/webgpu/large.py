@@ -47,7 +47,7 @@ def boxes(arrays):
             found.append(box)
             continue
         start, length = box[d]
-        half = length // 2
+        half = length // 8 * 4 or length // 2  # by fours: so kernels may read them
         if not half:
             raise ValueError(f"[wgpu] no part of shape {arrays[0].shape} is small enough for one binding")
         parts = (start, half), (start + half, length - half)
@@ -105,6 +105,14 @@ def copy_into(dst, src):
         src = spread(src, dst.shape)
     for box in boxes([dst, src] if both else [dst]):
         dst.gpu.copy_into(part(dst, box), part(src, box) if both else src)
+
+
+def stretches(arrays):
+    """Dense arrays of one size, or 1-D stretches of them that can be bound, the same of each."""
+    if not any(a.storage.large for a in arrays):
+        return [arrays]
+    flat = [a.view((a.size,), (1,), a.offset) for a in arrays]
+    return [[part(a, box) for a in flat] for box in boxes(flat)]
 
 
 def halves(a):

@@ -4,9 +4,9 @@ A launcher is made once, at import, and touches no GPU before it is called.
 """
 
 from .elementwise import Binary, Cast, Copy, Ternary, Unary
-from .index import Gather, IndexAdd, IndexSelect, PutAdd, Scatter, ScatterAdd, ScatterReduce, Take, index_bounds
+from .index import Gather, IndexAdd, IndexSelect, Scatter, ScatterAdd, ScatterReduce, index_bounds
 from .matmul import Matmul
-from .movement import Arange, Cat, Pad, copy_into, full
+from .movement import Cat, Pad, copy_into, full
 from .optim import Adam, Sgd
 from .reduce import Reduce
 from .scan import LinearScan, RunningMax
@@ -17,7 +17,6 @@ from .window import AddWindows, MaxPool, Windows
 __all__ = [
     "Adam",
     "AddWindows",
-    "Arange",
     "Argsort",
     "Binary",
     "Cast",
@@ -30,7 +29,6 @@ __all__ = [
     "Matmul",
     "MaxPool",
     "Pad",
-    "PutAdd",
     "Reduce",
     "RunningMax",
     "Scatter",
@@ -39,7 +37,6 @@ __all__ = [
     "Sgd",
     "Softmax",
     "SoftmaxBackward",
-    "Take",
     "Ternary",
     "Unary",
     "Windows",

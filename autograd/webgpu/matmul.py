@@ -14,7 +14,7 @@ from .layout import (
     element_count,
     pack_words,
 )
-from .movement import Pad, copy_into, narrow
+from .movement import Cat, Pad, copy_into, narrow
 from .packed import FLOAT32
 from .reduce import Fold
 from .tune import choice
@@ -30,7 +30,7 @@ MOST_WORK = 1 << 37  # products a dispatch: a second of a slow GPU, whose driver
 PLACE = Struct("<6I")
 
 LAUNCHERS = []  # whose plans tune.py makes them forget
-pad = Pad()
+pad, cat = Pad(), Cat()
 add = Binary("add")
 sum_over = Fold("sum")
 
@@ -88,13 +88,19 @@ def partial_type(a):
     return FLOAT32 if a.dtype.itemsize == 2 else a.dtype
 
 
-def queue_product(plan, a, b, bias, y):
-    """Queue the dispatches of a plan: one, where it is not too long for one."""
+def queue_product(plan, a, b, y, more=None, turn=0):
+    """Queue the dispatches of a plan: one, where it is not too long for one. more: a bias, or where row sums go."""
     _, kernel, rest, pieces = plan
-    offsets = a.offset, b.offset, 0 if bias is None else bias.offset
-    arrays = (a, b, y) if bias is None else (a, b, y, bias)
+    offsets = a.offset, b.offset, 0 if more is None else more.offset
+    arrays = (a, b, y) if more is None else (a, b, y, more)
     for batch, row, groups in pieces:
-        y.gpu.run(kernel, arrays, PLACE.pack(*offsets, batch, row, 0) + rest, groups)
+        y.gpu.run(kernel, arrays, PLACE.pack(*offsets, batch, row, turn) + rest, groups)
+
+
+def turned(a, turn):
+    """a with its rows `turn` places further down, cyclically."""
+    rest = a.shape[0] - turn
+    return cat(narrow(a, 0, rest, turn), narrow(a, 0, 0, rest), axis=0) if turn else a
 
 
 def pieces(groups, work):
@@ -137,8 +143,27 @@ class Matmul:
         if plan is None:
             return self.first(key, a, b, bias, dtype)
         y = a.gpu.empty(plan[0], dtype)
-        queue_product(plan, a, b, bias, y)
+        queue_product(plan, a, b, y, bias)
         return y
+
+    def with_sums(self, a, b, turn=0):
+        """(a @ b, the sums of a's rows) of two matrices, in one dispatch where that can be; both `turn` rows turned."""
+        (m, k), n, gpu = a.shape, b.shape[1], a.gpu
+        one = m * k * n and k <= LONGEST_K and split_count(a, b) == 1
+        if not one or a.storage.large or b.storage.large or 8 * m * n > gpu.pool.max_binding:
+            return turned(self(a, b), turn), turned(sum_over(a, (1,)), turn)
+        dtype = gpu.written(a.dtype)
+        y, sums = gpu.empty((m, n), dtype), gpu.empty((m,), dtype)
+        key = ("sums", a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype, gpu)
+        plan = self.plans.get(key)
+        if plan is None:
+            given = a, b
+            a, b = self.aligned(a, b) if m * n * k >= LARGE else given
+            plan = ((m, n), *self.plan(a, b, None, m, n, dtype, sums=True))
+            if (a, b) == given:
+                self.plans.keep(key, plan)
+        queue_product(plan, a, b, y, sums, turn)
+        return gpu.rounded(y, a.dtype), gpu.rounded(sums, a.dtype)
 
     def in_pieces(self, a, b, bias, dtype):
         """The product where one kernel cannot see all of it; None where it can."""
@@ -175,7 +200,7 @@ class Matmul:
         plan = (shape, *self.plan(a, b, bias, m, n, dtype))
         if (a, b) == (whole if folded is None else folded):
             self.plans.keep(key, plan)
-        queue_product(plan, a, b, bias, y)
+        queue_product(plan, a, b, y, bias)
         return y
 
     def aligned(self, a, b):
@@ -205,7 +230,7 @@ class Matmul:
         y = sum_over(self.product(a, b, None, partial_type(a)), (0,), dtype=dtype)
         return y.view(shape, contiguous_strides(shape), 0)
 
-    def plan(self, a, b, bias, m, n, dtype):
+    def plan(self, a, b, bias, m, n, dtype, sums=False):
         """(kernel, parameters after the place, pieces); operands may be padded."""
         k = a.shape[-1]
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -220,20 +245,21 @@ class Matmul:
                 f"[matmul] {n} columns are more than one dispatch holds; got ({m}, {k}) @ ({k}, {n}). "
                 "Multiply in pieces."
             )
-        kernel = self.kernel(name, a, b, bias, n, (rows, cols), dtype)
+        finish = "sums" if sums else "plain" if bias is None else "bias"
+        kernel = self.kernel(name, a, b, finish, n, (rows, cols), dtype)
         words = [0 if bias is None else bias.strides[-1], m, n, k, len(sizes), 0]
         words += [*a.strides[-2:], *b.strides[-2:], *dim_words(sizes, a_batch, b_batch)]
         return kernel, pack_words(words), pieces(groups, 1024 * rows * cols * k)
 
-    def kernel(self, name, a, b, bias, n, tile, dtype):
-        """The kernel for these strides, this n and this tile."""
+    def kernel(self, name, a, b, finish, n, tile, dtype):
+        """The kernel for these strides, this n and this tile; `finish`: lib/matmul_<finish>.wgsl."""
         gpu = a.gpu
         libs = (
             "matmul",
             f"matmul_a_{order(a, True, 'along_k', 'along_m')}",
             f"matmul_b_{order(b, False, 'along_n', 'along_k')}",
             "matmul_store" if n % 4 else "matmul_store4",
-            "matmul_plain" if bias is None else "matmul_bias",
+            f"matmul_{finish}",
         )
         constants = "const ROWS = {}u;\nconst COLS = {}u;\n".format(*tile)
         return gpu.kernel(name, libs, constants, O=gpu.types[dtype][1], **gpu.alias_types(a.dtype))

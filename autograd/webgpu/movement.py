@@ -1,4 +1,4 @@
-"""Launchers that move elements and fill memory: full, arange, copy_into, cat, pad."""
+"""Launchers that move elements and fill memory: full, copy_into, cat, pad."""
 
 from struct import Struct
 
@@ -72,20 +72,6 @@ def fill(shape, value, dtype, gpu):
         params = (-(-words // 4), word_of(value, y.dtype))
         gpu.run(gpu.kernel("fill"), (y,), params, workgroups(-(-words // (4 * WORKGROUP))))
     return y
-
-
-class Arange:
-    """`Arange()(start, step, count, dtype, gpu)`: start + i * step."""
-
-    def __call__(self, start, step, count, dtype, gpu):
-        y = gpu.empty((count,), gpu.written(np.dtype(dtype)))
-        if not count:
-            return gpu.empty((count,), dtype)
-        types = gpu.alias_types(y.dtype)
-        kernel = gpu.kernel("arange", **types)
-        head = pack_head(types["T"], (count, 0, 0, 0), (start, step, 0, 0))
-        gpu.run(kernel, (y,), head, workgroups(-(-count // WORKGROUP)))
-        return gpu.rounded(y, np.dtype(dtype))
 
 
 def copy_into(dst, src):
@@ -183,18 +169,44 @@ def narrow(array, axis, start, length):
 
 
 class Cat:
-    """`Cat()(*arrays, axis)`: one after another along an axis; one dispatch each."""
+    """`Cat()(*arrays, axis)`: one after another along an axis; up to seven dense ones in one dispatch, others in one each."""
+
+    most = 7  # with the result they are the eight buffers that WebGPU grants
 
     def __call__(self, *arrays, axis):
         first = arrays[0]
         total = sum(a.shape[axis] for a in arrays)
         shape = first.shape[:axis] + (total,) + first.shape[axis + 1 :]
         y = first.gpu.empty(shape, first.dtype)
+        arrays = [a for a in arrays if a.size]
+        large = y.storage.large or any(a.storage.large for a in arrays)
+        if 1 < len(arrays) <= self.most and not large and y.dtype not in y.gpu.packed and all(a.is_contiguous() for a in arrays):
+            self.together(arrays, y, element_count(shape[axis + 1 :]), axis)
+            return y
         start = 0
         for a in arrays:
             copy_into(narrow(y, axis, start, a.shape[axis]), a)
             start += a.shape[axis]
         return y
+
+    def together(self, arrays, y, inner, axis):
+        """One dispatch over y."""
+        gpu, lengths = y.gpu, [a.shape[axis] * inner for a in arrays]
+        unit = 1 if any(n % 4 for n in (*lengths, *(a.offset for a in arrays))) else 4
+        element = gpu.types[y.dtype][1]
+        text, choices = f"alias V = {f'vec4<{element}>' if unit == 4 else element};\n", ""
+        start, parts = 0, []
+        for k, (a, n) in enumerate(zip(arrays, lengths, strict=True)):
+            text += f"@group(0) @binding({k + 1}) var<storage, read> x{k}: array<V>;\n"
+            value = f"x{k}[p.parts[{k}].z + row * p.parts[{k}].y + c - p.parts[{k}].x]"
+            last = k + 1 == len(arrays)
+            choices += f"  return {value};\n" if last else f"  if (c < p.parts[{k + 1}].x) {{ return {value}; }}\n"
+            parts += [start // unit, n // unit, a.offset // unit, 0]
+            start += n
+        text += f"@group(0) @binding({len(arrays) + 1}) var<storage, read_write> y: array<V>;\n"
+        text += f"fn taken(row: u32, c: u32) -> V {{\n{choices}}}\n"
+        n = y.size // unit
+        gpu.run(gpu.kernel("cat", (), text), (*arrays, y), [n, start // unit, 0, 0, *parts], workgroups(-(-n // WORKGROUP)))
 
 
 class Pad:

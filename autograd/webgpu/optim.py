@@ -4,6 +4,7 @@ import math
 from struct import Struct
 
 from .elementwise import WORKGROUP
+from .large import stretches
 from .layout import pack_words, workgroups
 from .movement import copy, copy_into
 
@@ -13,26 +14,49 @@ MOMENTUM = Struct("<4I4f2I")
 
 
 def dense(name, written, grad, params):
-    """One dispatch over contiguous arrays, by way of copies where they are not.
+    """One dispatch over contiguous arrays, by way of copies where they are not; in pieces where they are too large.
 
     `params(n, offsets)` packs the parameters; both count vec4s where four fit.
     """
+    if not grad.size:
+        return
     for a in written:
         a.gpu.settle(a.storage)
-    work = [a if a.is_contiguous() else copy(a) for a in written]
-    grad = grad if grad.is_contiguous() else copy(grad)
-    p, gpu = work[0], grad.gpu
-    if not p.size:
-        return
-    wide = not p.size % 4 and not any(a.offset % 4 for a in (grad, *work))
-    unit = 4 if wide else 1
-    kernel = gpu.kernel(name, V="vec4<f32>" if wide else "f32")
-    arrays = (p, grad, *work[1:])
-    n, offsets = p.size // unit, [a.offset // unit for a in arrays]
-    gpu.run(kernel, arrays, params(n, offsets), workgroups(-(-n // WORKGROUP)))
-    for target, source in zip(written, work):
+    work = apart([written[0], grad, *written[1:]])
+    for arrays in stretches(work):
+        p, gpu = arrays[0], grad.gpu
+        unit = 4 if not p.size % 4 and not any(a.offset % 4 for a in arrays) else 1
+        kernel = gpu.kernel(name, V="vec4<f32>" if unit == 4 else "f32")
+        n, offsets = p.size // unit, [a.offset // unit for a in arrays]
+        gpu.run(kernel, arrays, params(n, offsets), workgroups(-(-n // WORKGROUP)))
+    for target, source in zip(written, (work[0], *work[2:])):
         if source is not target:
             copy_into(target, source)
+
+
+def apart(arrays):
+    """The arrays, by way of copies where they are not dense, or lie in one buffer: a dispatch that writes binds it once."""
+    made, seen = [], set()
+    for a in arrays:
+        if not a.is_contiguous() or a.storage.buffer.id in seen:
+            a = copy(a)
+        seen.add(a.storage.buffer.id)
+        made.append(a)
+    return made
+
+
+def pairs(sets):
+    """Two sets of arrays a dispatch; one where they lie in one buffer, as parameters that are views of a flat one do."""
+    i = 0
+    while i < len(sets):
+        first, *second = sets[i : i + 2]
+        beside = {a.storage.buffer.id for a in first}
+        if second and not any(a.storage.buffer.id in beside for a in second[0]):
+            yield [first, second[0]]
+            i += 2
+        else:
+            yield [first]
+            i += 1
 
 
 class Adam:
@@ -55,14 +79,13 @@ class Adam:
                 continue
             for a in (arrays[0], *arrays[2:]):
                 a.gpu.settle(a.storage)
-            work = [a if a.is_contiguous() else copy(a) for a in arrays]
-            written = zip((arrays[0], *arrays[2:]), (work[0], *work[2:]), strict=True)
-            copies += [(target, source) for target, source in written if source is not target]
-            wide = not work[0].size % 4 and not any(a.offset % 4 for a in work)
-            by_width[4 if wide else 1].append(work)
+            work = apart(arrays)
+            copies += [(arrays[k], work[k]) for k in (0, 2, 3) if work[k] is not arrays[k]]
+            for piece in stretches(work):
+                by_width[1 if any(a.offset % 4 for a in piece) else 4].append(piece)
         for unit, ready in by_width.items():
-            for i in range(0, len(ready), 2):
-                self.launch(ready[i : i + 2], unit, (int(decoupled), *numbers))
+            for two in pairs(ready):
+                self.launch(two, unit, (int(decoupled), *numbers))
         for target, source in copies:
             copy_into(target, source)
 
@@ -79,14 +102,17 @@ class Adam:
                 access = "read" if j == 1 else "read_write"
                 declared += f"@group(0) @binding({4 * k + j + 1}) var<storage, {access}> {name}: array<V>;\n"
             w, g, m, v = (f"{name}[p.starts[{k}].{lane} + i]" for name, lane in zip(names, "xyzw", strict=True))
+            inside = f"vec4<u32>(4u * i) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(p.counts[{k}])" if unit == 4 else "true"
+            # What lies behind the last element may be another array's: it is written back as it was.
+            kept = "".join(f" {a} = select({a}, s.{n}, inside);" for a, n in ((w, "w"), (m, "m"), (v, "v")))
             declared += (
-                f"fn update{k}(i: u32) {{\n  let s = adam({w}, {g}, {m}, {v});\n"
-                f"  {w} = s.w; {m} = s.m; {v} = s.v;\n}}\n"
+                f"fn update{k}(i: u32) {{\n  let s = adam({w}, {g}, {m}, {v});\n  let inside = {inside};\n {kept}\n}}\n"
             )
         kernel = gpu.kernel("adam", (), declared, V="vec4<f32>" if unit == 4 else "f32")
-        sizes = [arrays[0].size // unit for arrays in sets] + [0] * (2 - len(sets))
+        counts = [arrays[0].size for arrays in sets] + [0] * (2 - len(sets))
+        sizes = [-(-n // unit) for n in counts]
         starts = [a.offset // unit for arrays in sets for a in arrays]
-        params = ADAM.pack(*numbers, 0, 0, *sizes, 0, 0) + pack_words(starts)
+        params = ADAM.pack(*numbers, 0, 0, *sizes, *counts) + pack_words(starts)
         flat = [a for arrays in sets for a in arrays]
         gpu.run(kernel, flat, params, workgroups(-(-sum(sizes) // WORKGROUP)))
 

@@ -1,5 +1,7 @@
 """Compiled kernels and bind-group layouts, each made once per device."""
 
+import threading
+
 import wgpu
 
 from .buffers import failure
@@ -54,24 +56,26 @@ class Pipelines:
         self.device = device
         self.counters = counters
         self.kernels = {}
+        self.lock = threading.Lock()
         self.layouts = {}
 
     def get(self, name, libs=(), extra="", packed=None):
         """The kernel of wgsl/<name>.wgsl with these libs and declarations appended; see Source."""
-        key = (name, libs, extra, packed)
-        kernel = self.kernels.get(key)
-        if kernel is None:
-            kernel = self.kernels[key] = self._compile(Source(name, libs, extra, packed))
-        return kernel
+        return self.cached((name, libs, extra, packed), lambda: Source(name, libs, extra, packed))
 
-    def fused(self, key, make_source):
-        """The kernel of a fused expression; the oldest is dropped when there are very many."""
-        kernel = self.kernels.get(key)
-        if kernel is None:
-            if len(self.kernels) >= MAX_KERNELS:
-                del self.kernels[next(iter(self.kernels))]
-            kernel = self.kernels[key] = self._compile(make_source())
-        return kernel
+    def cached(self, key, make_source):
+        """The kernel under this key; the one that was asked for longest ago is dropped when there are very many.
+
+        Launchers hold on to what they launch: a kernel is asked for when a geometry is new.
+        """
+        with self.lock:
+            kernel = self.kernels.pop(key, None)
+            if kernel is None:
+                kernel = self._compile(make_source())
+                if len(self.kernels) >= MAX_KERNELS:
+                    del self.kernels[next(iter(self.kernels))]
+            self.kernels[key] = kernel  # behind all others
+            return kernel
 
     def _compile(self, source):
         text = source.text()

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import wgpu
 
+from ..interrupts import held
 from .buffers import failure
 from .pool import size_class
 from .shaders import SLOT_BYTES
@@ -49,8 +50,10 @@ class Queue:
             group = self.groups.get(key)
             if group is None:
                 group = self._bind(kernel, key, storages)
-            self.work.append((kernel, group, x, y, z))
+            if len(self.params) > len(self.work):  # Ctrl-C came between the two lines below
+                self.params.pop()
             self.params.append(params)
+            self.work.append((kernel, group, x, y, z))
             if len(self.params) >= MAX_BATCH:
                 self.flush()
 
@@ -71,9 +74,11 @@ class Queue:
                 self._write(buffer.gpu_buffer, data)
             else:
                 # Queued work still uses this buffer: the bytes go in by a copy in the queue.
-                self.staged.append((buffer, data.tobytes()))
-                self.work.append(COPY)
-                self.params.append(EMPTY_SLOT)
+                with held:
+                    self.staged.append((buffer, data.tobytes()))
+                    del self.params[len(self.work) :]
+                    self.params.append(EMPTY_SLOT)
+                    self.work.append(COPY)
                 if len(self.params) >= MAX_BATCH:
                     self.flush()
 
@@ -85,10 +90,10 @@ class Queue:
 
     def flush(self, fetch=None):
         """Submit what is queued; returns at once. `fetch` is one more copy: see read()."""
-        with self.lock:
+        with held, self.lock:  # a batch is submitted, or still waits
             if not self.work and fetch is None:
                 return
-            work, params, staged = self.work, self.params, self.staged
+            work, params, staged = self.work, self.params[: len(self.work)], self.staged
             self.work, self.params, self.staged = [], [], []
             self.pool.batch += 1
             try:
@@ -163,13 +168,17 @@ class Queue:
             stop = start
             while stop < len(work) and work[stop]:
                 stop += 1
-            compute_pass = encoder.begin_compute_pass()
-            self.recorder.record(compute_pass, work[start:stop], start)
-            compute_pass.end()
+            self.encode(encoder, work[start:stop], start)
             start = stop
         if fetch is not None:
             encoder.copy_buffer_to_buffer(*fetch)
         self.device.queue.submit([encoder.finish()])
+
+    def encode(self, encoder, work, first_slot):
+        """Put dispatches into a pass; their parameters lie in the slots from `first_slot` on. A profile times it."""
+        compute_pass = encoder.begin_compute_pass()
+        self.recorder.record(compute_pass, work, first_slot)
+        compute_pass.end()
 
     def _stage(self, staged):
         """Write the staged uploads side by side; returns (buffer, offset, bytes) of each."""
@@ -239,9 +248,7 @@ class Queue:
         """What the device has against one dispatch, encoded alone and not submitted."""
         try:
             encoder = self.device.create_command_encoder()
-            compute_pass = encoder.begin_compute_pass()
-            self.recorder.record(compute_pass, [item], 0)
-            compute_pass.end()
+            self.encode(encoder, [item], 0)
             encoder.finish()
         except (wgpu.GPUError, RuntimeError) as problem:
             return problem

@@ -1,29 +1,45 @@
 """Launchers of reductions: chunks of each output in parallel, then chunks of the chunks.
 
-No barrier and no atomic: each invocation folds its own elements in a fixed order. A pass
-leaves at most 256 links in a chain of additions, which keeps the rounding error small.
+An invocation folds a chunk, or a workgroup does in a tree (rows.py says which), in a fixed order without atomics.
+An invocation makes a chain of at most 256 additions, which keeps the rounding error small.
 """
 
 import numpy as np
 
+from . import fuse
 from .elementwise import TYPE_LIBS, WORKGROUP
-from .layout import LONGEST_LOOP, Plans, coalesce, dim_words, element_count, pack_words, workgroups
-from .movement import full
+from .fused_kernel import Expression
+from .layout import LONGEST_LOOP, Plans, coalesce, contiguous_strides, dim_words, element_count, pack_words, workgroups
+from .movement import copy, full
+from .pieces import extreme, too_large
+from .prologue import First, suits
+from .rows import trees
 
 SHORTEST, LONGEST = 64, 256
 INVOCATIONS = 16384
+ON_CPU = 256, 1024  # the same where cores are few
+TREE = 256  # invocations of a workgroup of lib/fold_tree.wgsl
+SIDE_BY_SIDE = 16  # outputs that it folds together where neighbours are read together
 FLOAT32 = np.dtype(np.float32)
 INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
 IDENTITY = {"sum": 0, "prod": 1, "any": 0}
 
 
-def chunk_count(n, length):
-    """Into how many chunks an output is cut: enough to fill a GPU, none too long."""
-    if length <= SHORTEST:
+def chunk_count(gpu, n, length):
+    """Into how many chunks an output is cut, an invocation each: enough to fill the device, none too long."""
+    shortest, invocations = ON_CPU if gpu.info["type"] == "CPU" else (SHORTEST, INVOCATIONS)
+    if length <= shortest:
         return 1
-    filling = min(-(-length // SHORTEST), -(-INVOCATIONS // n))
+    filling = min(-(-length // shortest), -(-invocations // n))
     return max(filling, -(-length // LONGEST))
+
+
+def tree_chunks(n, length, columns):
+    """The same where a workgroup folds a chunk of `columns` outputs: fewer than 256, as of these a tree makes one."""
+    lanes = TREE // columns
+    filling = min(length // (32 * lanes), TREE // -(-n // columns))
+    return max(filling, -(-length // (LONGEST * lanes)), 1)
 
 
 def split_axes(shape, strides, axes):
@@ -59,7 +75,7 @@ def by_fours(geometry, offset):
 class Pass:
     """One dispatch of a plan: its kernel, its parameters after the offset, its output."""
 
-    __slots__ = ("main", "kernel", "tail", "groups", "unit", "shape", "dtype")
+    __slots__ = ("main", "columns", "inner", "kernel", "tail", "groups", "unit", "shape", "dtype")
 
 
 def pack_fold(geometry, n, chunks, length, fold_inner):
@@ -70,20 +86,26 @@ def pack_fold(geometry, n, chunks, length, fold_inner):
     return pack_words(words)
 
 
-def one_pass(geometry, offset):
+def one_pass(gpu, geometry, offset):
     """A Pass without its kernel, its chunks, and the geometry of what it leaves behind."""
     step = Pass()
     n = element_count(tuple(geometry[0]))
     wide, geometry = by_fours(geometry, offset)
     length = element_count(tuple(geometry[2]))
     outputs = n // 4 if wide == "columns" else n
-    chunks = chunk_count(outputs, length)
+    # Neighbouring invocations read neighbours: along what is folded where that is contiguous, else across outputs.
+    step.columns = 1 if geometry[3][-1:] == [1] else min(SIDE_BY_SIDE, 1 << (outputs - 1).bit_length())
+    if not trees(gpu, length * (4 if wide == "rows" else 1)):
+        step.columns = 0
+        chunks = chunk_count(gpu, outputs, length)
+    else:
+        chunks = tree_chunks(outputs, length, step.columns)
     # Four columns a write: their chunks cannot lie between them.
-    fold_inner = int(wide != "columns" and geometry[3] == [1])
+    step.inner = fold_inner = int(wide != "columns" and geometry[3] == [1])
     step.main = f"reduce_{wide}4" if wide else "reduce"
     step.unit = 4 if wide else 1
     step.tail = pack_fold(geometry, outputs, chunks, length, fold_inner)
-    step.groups = workgroups(-(-outputs * chunks // WORKGROUP))
+    step.groups = workgroups(-(-outputs // step.columns) * chunks if step.columns else -(-outputs * chunks // WORKGROUP))
     if fold_inner:
         step.shape, rest = (n, chunks), ([n], [chunks], [chunks], [1])
     else:
@@ -111,6 +133,42 @@ class Fold:
         return dtype
 
     def __call__(self, x, axes, keepdims=False, dtype=None):
+        p = x.pending
+        if p is not None and p.launcher is not None and p.late is None and fuse.ENABLED:
+            final = np.dtype(dtype) if dtype is not None else self.result_dtype(x.dtype)
+            if final not in x.gpu.packed:
+                x.gpu.check(out_shape(x.shape, axes, keepdims), final)
+                return fuse.wait_to_reduce(self, p, out_shape(x.shape, axes, keepdims), final, (axes, keepdims, final))
+        return self.now(x, axes, keepdims, dtype)
+
+    def reduce(self, p, axes, keepdims, dtype):
+        """The reduction of a pending value: of its expression, where nobody else wants the value."""
+        if p.storage is None and p.owner() is None:
+            expression = Expression([p])
+            if suits(expression, p.gpu):
+                return self.of_expression(expression, axes, keepdims, dtype)
+        if p.storage is None:
+            fuse.compute(p)
+        return self.now(p.array(), axes, keepdims, dtype)
+
+    def of_expression(self, expression, axes, keepdims, dtype):
+        """The first pass computes the expression, the others are as always."""
+        gpu, shape = expression.group[0].gpu, expression.shape
+        ops, _, views, aligned = expression.signature()
+        key = ("fold", self.name, axes, keepdims, dtype, ops, views, shape, aligned)
+        first = gpu.fused.get(key)
+        if first is None:
+            geometry = split_axes(shape, contiguous_strides(shape), axes)
+            partial = FLOAT32 if dtype == np.float16 else dtype
+            first = First(self, expression, lambda: one_pass(gpu, geometry, 0), lambda chunks: dtype if chunks == 1 else partial)
+            gpu.fused.keep(key, first)
+        y, final = first.run(expression), out_shape(shape, axes, keepdims)
+        if first.chunks > 1:
+            y = self.now(y, (int(first.step.inner),), False, dtype)
+        return y.view(final, contiguous_strides(final), 0)
+
+    def now(self, x, axes, keepdims=False, dtype=None):
+        """The same at once."""
         if x.storage.large:
             return self.of_large(x, axes, keepdims, dtype)
         key = (x.shape, x.strides, x.dtype, axes, keepdims, dtype, x.offset % 4, x.gpu)
@@ -145,20 +203,24 @@ class Fold:
         partial = FLOAT32 if dtype == np.float16 else dtype
         passes, source, offset, chunks = [], x.dtype, x.offset, 0
         while chunks != 1:
-            step, chunks, geometry = one_pass(geometry, offset)
+            step, chunks, geometry = one_pass(x.gpu, geometry, offset)
             step.dtype = partial if chunks > 1 else dtype
-            step.kernel = self.kernel(x.gpu, step.main, source, step.dtype)
+            step.kernel = self.kernel(x.gpu, step, source, step.dtype)
             passes.append(step)
             source, offset = partial, 0
         step.shape = shape
         return shape, dtype, final, passes
 
-    def kernel(self, gpu, main, source, target):
-        """Compile `main` for these dtypes of the input and the output."""
+    def kernel(self, gpu, step, source, target):
+        """Compile a pass for these dtypes of the input and the output."""
         kind, element = gpu.types[source]
         result, stored = gpu.types[target]
-        libs = (*TYPE_LIBS[kind], "fold", main)
-        return gpu.kernel(self.name, libs, T=kind, E=element, A=result, S=stored)
+        return gpu.kernel(self.name, *self.parts(kind, step), T=kind, E=element, A=result, S=stored)
+
+    def parts(self, kind, step):
+        """(libs, constants) of a pass that computes in this type."""
+        libs = (*TYPE_LIBS[kind], "fold", step.main, "fold_tree" if step.columns else "fold_one")
+        return libs, f"const COLUMNS = {step.columns}u;\n" if step.columns else ""
 
 
 class Extreme:
@@ -177,9 +239,12 @@ class Extreme:
         y = gpu.empty(shape, INT64)
         if not y.size:
             return y
+        if too_large((x,), x.size):
+            x = x if axis is not None else copy(x).view((x.size,), (1,), 0)
+            return extreme(self, x, axis or 0).view(shape, contiguous_strides(shape), 0)
         geometry = split_axes(x.shape, x.strides, axes)
         length = element_count(tuple(geometry[2]))
-        chunks = min(chunk_count(y.size, length), LONGEST_LOOP)
+        chunks = min(chunk_count(gpu, y.size, length), LONGEST_LOOP)
         fold_inner = int(geometry[3] == [1] or chunks > 1)
         head = x.offset.to_bytes(4, "little")
         params = head + pack_fold(geometry, y.size, chunks, length, fold_inner)

@@ -13,7 +13,7 @@ import numpy as np
 from .buffers import Array
 from .elementwise import Binary
 from .layout import LONGEST_LOOP, contiguous_strides
-from .matmul import Matmul
+from .matmul import Matmul, turned
 from .movement import Cat, copy, fill, narrow
 from .reduce import Fold
 
@@ -22,6 +22,7 @@ MEMORY = 16384 // 16  # what WebGPU grants a workgroup, in vec4
 GATES = {"gru": 3, "gru_before": 3, "lstm": 4, "rnn": 1}
 SAVED = {"gru": 4, "gru_before": 3, "lstm": 6, "rnn": 0}
 LARGEST = 256  # invocations of a workgroup
+MOST_PASSES = 1 << 20  # of an invocation's loops a dispatch: a second of a slow GPU, whose driver may end what takes longer
 _BACK = ("recurrent_backward", "recurrent_read", "recurrent_state")
 LIBS = {"gru": _BACK, "gru_before": _BACK, "lstm": _BACK[:2], "rnn": _BACK[:1]}
 FLOAT32 = np.dtype(np.float32)
@@ -86,16 +87,18 @@ class _Sizes:
 
     @property
     def d_width(self) -> int:
-        """Of a row of the gates' gradients: those of the input products, GRU's dq, those of a projection."""
-        return {"gru": 4, "gru_before": 3, "lstm": 4, "rnn": 1}[self.cell] * self.units + self.projected * self.width
+        """Of a row of d: the gates' gradients and what else the cell's backward kernel says, those of a projection."""
+        return {"gru": 5, "gru_before": 5, "lstm": 4, "rnn": 1}[self.cell] * self.units + self.projected * self.width
 
     def _pieces(self, gpu: Any, own: int) -> list:
         """(begin, end, phase) of the dispatches, in order."""
         if not self.persistent:
             every = [(s, s + 1, phase) for s in range(self.steps) for phase in range(self.phases)]
             return sorted(every, key=lambda e: (-e[0], e[2])) if self.back else every
-        passes = own * (GATES[self.cell] * (self.units + self.width) + 64)  # of all loops, a step
-        piece = max(3 * LONGEST_LOOP // passes, 1) if gpu.info["type"] == "CPU" else self.steps
+        over_units, over_width = -(-self.units // 4) + 1, -(-self.width // 4) + 1  # four at a time
+        walks = GATES[self.cell] * over_units + self.projected * over_width if self.back else over_units + over_width
+        passes = own * (walks + 8) + 8  # of all loops, a step
+        piece = max((3 * LONGEST_LOOP if gpu.info["type"] == "CPU" else MOST_PASSES) // passes, 1)
         whole = [(s, min(s + piece, self.steps), 0) for s in range(0, self.steps, piece)]
         return whole[::-1] if self.back else whole
 
@@ -123,7 +126,7 @@ class Forward:
         y = gpu.empty((sizes.steps, batch, width), FLOAT32)
         saved = gpu.empty((max(SAVED[self.cell], 1), sizes.steps if save else 1, batch, units), FLOAT32)
         if y.size:
-            g, bias = self._input_products(x, w_ih, b_ih, b_hh, units)
+            g, bias = self._input_products(x, w_ih, b_ih, b_hh)
             weights = self._weights(w_hh, w_hr, sizes)
             live = _mask(mask, gpu)
             h0, c0 = _dense(h0), None if c0 is None else _dense(c0)  # type: ignore[arg-type]
@@ -143,18 +146,14 @@ class Forward:
             out.append(gpu.rounded(cn, dtype))
         return (*out, saved) if self.cell != "rnn" else tuple(out)
 
-    def _input_products(self, x: Any, w_ih: Any, b_ih: Any, b_hh: Any, units: int) -> tuple[Array, Array | None]:
-        """(g [T, B, G H], what of b_hh acts inside the reset gate [UNITS], or None)."""
+    def _input_products(self, x: Any, w_ih: Any, b_ih: Any, b_hh: Any) -> tuple[Array, Array | None]:
+        """(g [T, B, G H], the biases that the kernel adds: a GRU's b_hh, part of which acts inside the reset gate)."""
         inner = None
-        if b_hh is not None:
-            if self.cell == "gru":
-                inner = _dense(narrow(b_hh, 0, 2 * units, units))
-                outer = fill((3 * units,), 0, FLOAT32, x.gpu)
-                x.gpu.copy_into(narrow(outer, 0, 0, 2 * units), narrow(b_hh, 0, 0, 2 * units))
-                b_hh = outer
+        if self.cell == "gru":
+            wide = 3 * x.shape[2] if w_ih is None else w_ih.shape[0]
+            inner = fill((wide,), 0, FLOAT32, x.gpu) if b_hh is None else _dense(b_hh)
+        elif b_hh is not None:
             b_ih = b_hh if b_ih is None else _add(b_ih, b_hh)
-        elif self.cell == "gru":
-            inner = fill((units,), 0, FLOAT32, x.gpu)
         if w_ih is not None:
             return _dense(_matmul(x, _turned(w_ih, 1, 0), b_ih)), inner
         g = _cat(*[x] * GATES[self.cell], axis=2)
@@ -193,8 +192,8 @@ class Backward:
         d = gpu.empty((sizes.steps, sizes.batch, sizes.d_width), FLOAT32)
         if d.size:
             self._walk(gpu, sizes, dy, y, saved, h0, c0, w_hh, w_hr, mask, (d, dh, dc), reverse, relu)
-        before = self._before(y, h0, reverse) if needs[3] else None  # type: ignore[arg-type]
-        found = self._gradients(d, x, before, w_ih, saved, needs, sizes, h0)
+        before = self._before(y, h0, reverse) if needs[3] and self.cell in ("lstm", "rnn") else None  # type: ignore[arg-type]
+        found = self._gradients(d, x, before, w_ih, saved, needs, sizes)
         found[1], found[6] = dh if needs[1] else None, dc if needs[6] else None
         return tuple(None if a is None else gpu.rounded(a, dtype) for a in found)
 
@@ -224,7 +223,7 @@ class Backward:
             return first
         return _cat(narrow(y, 0, 1, steps - 1), first, axis=0) if reverse else _cat(first, narrow(y, 0, 0, steps - 1), axis=0)
 
-    def _gradients(self, d: Array, x: Any, before: Any, w_ih: Any, saved: Any, needs: tuple, sizes: _Sizes, h0: Any) -> list:
+    def _gradients(self, d: Array, x: Any, before: Any, w_ih: Any, saved: Any, needs: tuple, sizes: _Sizes) -> list:
         """dx, dw_ih, dw_hh, db_ih, db_hh, dw_hr: products over all steps and rows."""
         units, rows = sizes.units, sizes.steps * sizes.batch
         d = _shaped(d, rows, sizes.d_width)
@@ -234,13 +233,18 @@ class Backward:
         if needs[0]:
             found[0] = self._input_gradient(inner, w_ih, x.shape, units)
         if needs[2]:
-            found[2] = _matmul(_turned(inner, 1, 0), _shaped(_dense(x), rows, x.shape[2]))
-        if needs[3]:
-            found[3] = self._recurrent_gradient(d, _shaped(_dense(before), rows, sizes.width), saved, sizes)
-        if needs[4]:
+            found[2], found[4] = _matmul.with_sums(_turned(inner, 1, 0), _shaped(_dense(x), rows, x.shape[2]))
+        elif needs[4]:
             found[4] = _sum(inner, (0,))
-        if needs[5]:
-            found[5] = self._rolled(_sum(narrow(d, 1, 0, wide), (0,)), units)
+        if self.cell == "gru_before":
+            found[3], found[5] = self._of_reset(d, needs, units)
+        else:  # GRU's d begins with dq, which belongs behind dr and dz
+            turn, outer = 2 * units if self.cell == "gru" else 0, narrow(d, 1, 0, wide)
+            if needs[3]:
+                before = narrow(d, 1, 4 * units, units) if turn else _shaped(_dense(before), rows, sizes.width)
+                found[3], found[5] = _matmul.with_sums(_turned(outer, 1, 0), before, turn)
+            elif needs[5]:
+                found[5] = turned(_sum(outer, (0,)), turn)
         if needs[7]:
             o, squashed = (narrow(saved, 0, k, 1) for k in (3, 5))
             m = _mul(o, squashed)
@@ -253,16 +257,12 @@ class Backward:
         parts = inner.view((inner.shape[0], inner.shape[1] // units, units), (inner.strides[0], units, 1), inner.offset)
         return _shaped(_dense(_sum(parts, (1,))), *shape)
 
-    def _rolled(self, g: Array, units: int) -> Array:
-        """GRU's d begins with dq, which belongs behind dr and dz."""
-        if self.cell != "gru":
-            return g
-        return _cat(narrow(g, 0, units, 2 * units), narrow(g, 0, 0, units), axis=0)
-
-    def _recurrent_gradient(self, d: Array, before: Array, saved: Any, sizes: _Sizes) -> Array:
-        units = sizes.units
-        if self.cell != "gru_before":
-            return self._rolled(_matmul(_turned(narrow(d, 1, 0, GATES[self.cell] * units), 1, 0), before), units)
-        r = _shaped(_dense(narrow(saved, 0, 0, 1)), before.shape[0], units)
-        gates = _matmul(_turned(narrow(d, 1, 0, 2 * units), 1, 0), before)
-        return _cat(gates, _matmul(_turned(narrow(d, 1, 2 * units, units), 1, 0), _mul(r, before)), axis=0)
+    def _of_reset(self, d: Array, needs: tuple, units: int) -> tuple:
+        """(dw_hh, db_hh) of gru_before, whose candidate gate is of r h."""
+        outer = narrow(d, 1, 0, 3 * units)
+        db = _sum(outer, (0,)) if needs[5] else None
+        if not needs[3]:
+            return None, db
+        gates = _matmul(_turned(narrow(d, 1, 0, 2 * units), 1, 0), narrow(d, 1, 3 * units, units))
+        candidate = _matmul(_turned(narrow(d, 1, 2 * units, units), 1, 0), narrow(d, 1, 4 * units, units))
+        return _cat(gates, candidate, axis=0), db

@@ -8,16 +8,18 @@ from struct import Struct
 
 import numpy as np
 
-from .elementwise import TYPE_LIBS, WORKGROUP, pack_tail
+from .elementwise import TYPE_LIBS, WORKGROUP, Binary, pack_tail
 from .layout import coalesce, workgroups
-from .movement import full, word_of
+from .movement import Cat, full, word_of
 from .packed import widened
+from .pieces import along, halved, rows, too_large
 from .shaders import WGSL_TYPES
 from .softmax import rows_first
 
 HEAD = Struct("<8I")
 FLOAT32 = np.dtype(np.float32)
 SHORT, PART = 256, 64
+add, mul, higher, cat = Binary("add"), Binary("mul"), Binary("maximum"), Cat()
 
 
 class Scan:
@@ -25,6 +27,15 @@ class Scan:
 
     def __init__(self, name):
         self.name = name
+
+    def of_large(self, a, b, axis):
+        """The scan where a kernel does not see all of it: of some rows at a time, or of halves of rows."""
+        given = (a, b)[: self.takes]
+        first = b if a is None else a
+        if first.dtype == np.float16:
+            out = self(*[x if x is None else x.gpu.cast(x, FLOAT32) for x in given], axis)
+            return out.gpu.rounded(out, first.dtype)
+        return rows(self, given, axis, otherwise=lambda: self.of_long(*[halved(x, axis) for x in given], axis))
 
     def run(self, a, b, axis, start):
         """Queue the scan from `start`, the bits of the value before the first element."""
@@ -67,20 +78,42 @@ class LinearScan(Scan):
     Without a the factors are 1; without b the terms are 0 and the value before the first is 1.
     """
 
+    takes = 2
+
     @widened
     def __call__(self, a, b, axis):
         given = b if a is None else a
+        if too_large((a, b), given.size):
+            return self.of_large(a, b, axis)
         fixed = full((1,), int(a is None), given.dtype, given.gpu)
         fixed = fixed.view(given.shape, (0,) * given.ndim, 0)
         start = word_of(1, computed(given.dtype)) if b is None else 0
         return self.run(fixed if a is None else a, fixed if b is None else b, axis, start)
 
 
+    def of_long(self, a, b, axis):
+        """Halves of a and of b, one after the other."""
+        y, z = self(a[0], b[0], axis), self(a[1], b[1], axis)
+        last = along(y, axis, y.shape[axis] - 1, 1)
+        if b[1] is None:
+            return cat(y, mul(z, last), axis=axis)
+        return cat(y, add(z, last if a[1] is None else mul(self(a[1], None, axis), last)), axis=axis)
+
+
 class RunningMax(Scan):
     """`RunningMax("running_max")(x, axis)`: y[t] = max(x[0], ..., x[t])."""
 
+    takes = 1
+
+    def of_long(self, x, axis):
+        """Halves of x, one after the other."""
+        y, z = self(x[0], axis), self(x[1], axis)
+        return cat(y, higher(z, along(y, axis, y.shape[axis] - 1, 1)), axis=axis)
+
     @widened
     def __call__(self, x, axis):
+        if too_large((x,), x.size):
+            return self.of_large(x, None, axis)
         lowest = -np.inf if x.dtype.kind == "f" else -(2**31) if x.dtype.kind == "i" else 0
         return self.run(x, x, axis, word_of(lowest, computed(x.dtype)))
 

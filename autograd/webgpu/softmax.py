@@ -2,14 +2,13 @@
 
 from struct import Struct
 
-from .elementwise import TYPE_LIBS, WORKGROUP, Binary, Unary, pack_head, pack_tail
-from .layout import LONGEST_LOOP, Plans, coalesce, workgroups
+from .elementwise import TYPE_LIBS, Binary, Unary, pack_head, pack_tail
+from .layout import Plans, coalesce, workgroups
+from .pieces import rows, too_large
 from .reduce import Fold
+from .rows import LONGEST_ROW, lanes_of, row_lib
 
 OFFSETS = Struct("<4I")
-
-
-LONGEST_ROW = LONGEST_LOOP // 4
 
 sub, mul, div = Binary("sub"), Binary("mul"), Binary("div")
 exp, log = Unary("exp"), Unary("log")
@@ -17,7 +16,7 @@ highest, total = Fold("max"), Fold("sum")
 
 
 def long_softmax(name, x, axis):
-    """Rows too long for one invocation: the same in five dispatches or more."""
+    """Rows too long for one workgroup: the same in five dispatches or more."""
     x = sub(x, highest(x, (axis,), True))
     e = exp(x)
     row_sum = total(e, (axis,), True)
@@ -39,7 +38,7 @@ def rows_first(array, axis):
 
 
 class Rows:
-    """Base of the launchers below: a row an invocation; the last array is written."""
+    """Base of the launchers below: a row an invocation or a workgroup; the last array is written."""
 
     main = ""
 
@@ -68,9 +67,11 @@ class Rows:
         rows = out.size // out.shape[axis]
         head = pack_head("u32", (0, 0, 0, 0), steps)
         rest = (head + pack_tail(rows, sizes, walks))[OFFSETS.size :]
-        libs = (*TYPE_LIBS["f32"], "params", self.main)
-        kernel = out.gpu.kernel(self.name, libs, **out.gpu.alias_types(arrays[0].dtype))
-        return kernel, out.shape[axis], rest, workgroups(-(-rows // WORKGROUP))
+        step = max(abs(s) for s in steps)
+        lib, constants, share = row_lib(lanes_of(out.gpu, out.shape[axis], step=step))
+        libs = (*TYPE_LIBS["f32"], "params", self.main, lib)
+        kernel = out.gpu.kernel(self.name, libs, constants, **out.gpu.alias_types(arrays[0].dtype))
+        return kernel, out.shape[axis], rest, workgroups(-(-rows // share))
 
 
 class Softmax(Rows):
@@ -81,6 +82,8 @@ class Softmax(Rows):
     def __call__(self, x, axis):
         if x.shape[axis] > LONGEST_ROW:
             return long_softmax(self.name, x, axis)
+        if too_large((x,), x.size):
+            return rows(self, (x,), axis, otherwise=lambda: long_softmax(self.name, x, axis))
         gpu = x.gpu
         return gpu.rounded(self.run((x, gpu.empty(x.shape, gpu.written(x.dtype))), axis), x.dtype)
 
@@ -93,5 +96,7 @@ class SoftmaxBackward(Rows):
     def __call__(self, y, dy, axis):
         if y.shape[axis] > LONGEST_ROW:
             return long_backward(self.name, y, dy, axis)
+        if too_large((y, dy), y.size):
+            return rows(self, (y, dy), axis, otherwise=lambda: long_backward(self.name, y, dy, axis))
         gpu = y.gpu
         return gpu.rounded(self.run((y, dy, gpu.empty(y.shape, gpu.written(y.dtype))), axis), y.dtype)

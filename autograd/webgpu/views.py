@@ -8,6 +8,7 @@ from typing import Any
 from .buffers import Array
 from .fuse import constant
 from .launch import Copy
+from .layout import element_count
 
 _copy = Copy()
 
@@ -62,7 +63,9 @@ def reshape(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def place(x: Array, shape: tuple[int, ...], index: tuple[Any, ...], value: float) -> Array:
-    """An array full of `value` with x at `index`."""
+    """An array full of `value` with x at `index`: a view of x where that is all of it."""
+    if x.size == element_count(shape) and not any(isinstance(i, slice) and i.step not in (None, 1) for i in index):
+        return reshape(x, shape)
     y = x.gpu.full(shape, value, x.dtype)
     x.gpu.copy_into(slice_(y, index), x)
     return y

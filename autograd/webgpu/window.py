@@ -7,6 +7,7 @@ from .elementwise import TYPE_LIBS, WORKGROUP
 from .layout import LONGEST_LOOP, coalesce, element_count, workgroups
 from .movement import copy
 from .packed import widened
+from .pieces import cut, too_large
 from .shaders import WGSL_TYPES
 
 MAX_LEAD = 4
@@ -66,6 +67,9 @@ class AddWindows(_Sliding):
         n = len(sizes)
         _check(self.name, n)
         lead = x.ndim - 2 * n
+        most = max(x.size, element_count((*x.shape[:lead], *sizes)))
+        if x.size and too_large((x,), most):
+            return cut(self.name, lambda x: self(x, sizes, stride, dilation), (x,), range(lead), most)
         y = x.gpu.empty((*x.shape[:lead], *sizes), x.dtype)
         if not y.size:
             return y
@@ -95,6 +99,9 @@ class MaxPool(_Sliding):
         if element_count(kernel) > LONGEST_LOOP:
             raise ValueError(f"[max_pool] a window holds at most {LONGEST_LOOP} elements on wgpu; got {kernel}")
         lead = x.ndim - n
+        most = max(x.size, element_count((*x.shape[:lead], *count)))
+        if x.size and too_large((x,), most):
+            return cut(self.name, lambda x: self(x, count, kernel, stride, dilation), (x,), range(lead), most)
         rows = _lead(x.shape[:lead], x.strides[:lead])
         if rows is None:
             x = copy(x)

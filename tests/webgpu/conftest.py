@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from autograd import webgpu
+from autograd.webgpu import adapter
+
+SMALL = 8192  # bytes that the device of `small` binds at once
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +21,25 @@ def gpu():
             pytest.fail("AUTOGRAD_REQUIRE_WGPU is set and there is no Vulkan device")
         pytest.skip("no Vulkan device: install mesa-vulkan-drivers to run the GPU tests")
     return webgpu.open_device(0)
+
+
+@pytest.fixture(scope="module")
+def small(gpu):
+    """wgpu:2, a device of its own whose kernels see 8 KiB of a tensor: small ones are large there."""
+    found = adapter.adapters()[:1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adapter, "adapters", lambda: found * 3)
+        opened = webgpu.open_device(2)
+    opened.pool.max_binding = SMALL
+    record = opened.queue.recorder.bind
+
+    def bind(device, layout, arena, buffers):
+        assert all((size or 0) <= SMALL for _, _, size in buffers), buffers
+        return record(device, layout, arena, buffers)
+
+    opened.queue.recorder.bind = bind
+    yield opened
+    webgpu._opened.pop(2).close()
 
 
 @pytest.fixture

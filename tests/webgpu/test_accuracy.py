@@ -27,7 +27,6 @@ UNARY = {
     "abs": (np.abs, -9, 9),
     "sign": (np.sign, -9, 9),
     "exp": (np.exp, -87, 88.5),
-    "exp2": (np.exp2, -125, 127.9),
     "expm1": (np.expm1, -20, 80),
     "log": (np.log, 1e-30, 1e30),
     "log1p": (np.log1p, -0.999, 100),
@@ -40,9 +39,7 @@ UNARY = {
     "floor": (np.floor, -9, 9),
     "round": (np.round, -9, 9),
     "relu": (lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)), -9, 9),
-    "silu": (lambda x: x * sigmoid(x), -80, 80),
     "softplus": (softplus, -80, 80),
-    "gelu": (lambda x: 0.5 * x * erfc(-x / math.sqrt(2)), -5, 9),
 }
 
 
@@ -67,8 +64,6 @@ def test_unary_values(name, gpu, check, rng):
 def test_unary_edges(name, gpu, check):
     x = np.array(EDGES, np.float32)
     want = reference(UNARY[name][0], x)
-    if name in ("silu", "gelu"):
-        want[5] = np.nan  # -inf * 0, as PyTorch has it
     check(Unary(name)(gpu.upload(x)), want)
 
 
@@ -85,8 +80,9 @@ def test_sine_of_large_arguments(gpu, check, rng):
 
 
 def test_erfc_tail(gpu, check):
-    x = np.linspace(-6, -2, 300).astype(np.float32)
-    check(Unary("gelu")(gpu.upload(x)), reference(UNARY["gelu"][0], x), rtol=4e-6, atol=1e-37)
+    """erfcx is what erfc, and so gelu, rest on: exp(x^2) erfc(x), which must not fall off where erfc is tiny."""
+    x = np.linspace(-3, 6, 300).astype(np.float32)
+    check(Unary("erfcx")(gpu.upload(x)), reference(lambda x: np.exp(x * x) * erfc(x), x), rtol=4e-6)
 
 
 BINARY = {
@@ -96,7 +92,6 @@ BINARY = {
     "div": np.divide,
     "floor_divide": np.floor_divide,
     "remainder": np.remainder,
-    "fmod": np.fmod,
     "pow": np.power,
     "maximum": np.maximum,
     "minimum": np.minimum,
@@ -147,12 +142,11 @@ def test_pow_of_whole_exponents(gpu, check):
 def test_remainders_are_exact(gpu, rng):
     a = (rng.uniform(-1, 1, 300) * 10.0 ** rng.uniform(-3, 9, 300)).astype(np.float32)
     b = rng.uniform(0.01, 3, 300).astype(np.float32)
-    for name in ("fmod", "remainder"):
-        got = gpu.download(Binary(name)(gpu.upload(a), gpu.upload(b)))
-        np.testing.assert_array_equal(got, BINARY[name](a, b))
+    got = gpu.download(Binary("remainder")(gpu.upload(a), gpu.upload(b)))
+    np.testing.assert_array_equal(got, np.remainder(a, b))
 
 
-INTEGER = ("add", "sub", "mul", "floor_divide", "remainder", "fmod", "maximum", "minimum")
+INTEGER = ("add", "sub", "mul", "floor_divide", "remainder", "maximum", "minimum")
 BITS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
 
 

@@ -300,3 +300,67 @@ def test_a_saved_output_outlives_changes_of_the_tensor():
         y.add_(1)
     z.backward()
     np.testing.assert_allclose(array(x.grad), 2 * saved * (1 - saved), rtol=1e-5)
+
+
+def test_a_reduction_computes_what_nobody_else_wants():
+    x, y = made(60, 8), made(60, 8)
+    assert dispatches(lambda: (x * y + x).sum(1)) == 1
+    assert dispatches(lambda: ((x - y) * (x - y)).mean(0)) == 2  # the sum, and the division
+    v, w = array(x), array(y)
+    np.testing.assert_allclose(array((x * y + x).sum(1)), (v * w + v).sum(1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(array(((x - y) * 2).amax(0)), ((v - w) * 2).max(0), rtol=1e-6)
+    np.testing.assert_array_equal(array((x > y).sum(1)), (v > w).sum(1))
+    np.testing.assert_array_equal(array((x > y).any(0)), (v > w).any(0))
+    kept = x * y
+    total = kept.sum()
+    np.testing.assert_allclose(array(kept), v * w, rtol=1e-6)
+    np.testing.assert_allclose(array(total), (v * w).sum(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(7,), (4, 8), (5, 6, 4), (3, 700), (700, 3), (600, 8), (2, 3000, 4), (1, 1)])
+def test_reductions_of_expressions_of_any_shape(shape):
+    x, b = made(*shape), made(shape[-1])
+    v, w = array(x).astype(np.float64), array(b)
+    for axes in [(d,) for d in range(len(shape))] + [tuple(range(len(shape)))]:
+        want = v * 2 + w
+        np.testing.assert_allclose(array((x * 2 + b).sum(axes)), want.sum(axes), rtol=2e-5, atol=1e-3)
+        np.testing.assert_allclose(array((x * 2 + b).amax(axes, keepdim=True)), want.max(axes, keepdims=True), rtol=1e-6)
+    if len(shape) == 2:  # read through strides
+        np.testing.assert_allclose(array((x.mT * 2 + 1).sum(0)), (v.T * 2 + 1).sum(0), rtol=2e-5, atol=1e-3)
+
+
+def test_a_reduction_that_waits_sees_what_was_there():
+    x, y = made(40), made(40)
+    v, w = array(x).copy(), array(y)
+    total, mean = (x * y).sum(), (x * y).mean()
+    x.zero_()
+    np.testing.assert_allclose(array(total), (v * w).sum(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(array(mean), (v * w).mean(), rtol=1e-4, atol=1e-5)
+    later = (y * 2).sum()
+    more = later + later.exp() * 0
+    y.add_(1)
+    np.testing.assert_allclose(array(more), (w * 2).sum(), rtol=1e-4, atol=1e-5)
+
+
+def test_many_reductions_may_wait():
+    x = made(30)
+    waiting = [(x + i).sum() for i in range(3 * fuse.MAX_WAITING)]
+    for i, y in enumerate(waiting):
+        np.testing.assert_allclose(array(y), (array(x) + np.float32(i)).sum(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_long_chain_of_reductions_is_no_deep_recursion():
+    x = made(8)
+    for _ in range(1000):
+        x = (x * 0.5 + 1) / (x + 3).sum()
+    v = array(made(8))
+    for _ in range(1000):
+        v = (v * np.float32(0.5) + 1) / (v + 3).sum()
+    np.testing.assert_allclose(array(x), v, rtol=1e-5)
+
+
+def test_constants_are_computed_on_the_host():
+    one = ag.ones(3, 2, device="wgpu")
+    assert dispatches(lambda: -(one / 4) * 2 + 1) == 0
+    np.testing.assert_array_equal(array(-(one / 4) * 2 + 1), 0.5)
+    np.testing.assert_array_equal(array(one / 0), np.inf)

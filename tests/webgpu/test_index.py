@@ -9,13 +9,12 @@ from autograd.webgpu.launch import (
     Gather,
     IndexAdd,
     IndexSelect,
-    PutAdd,
     Reduce,
     ScatterAdd,
+    ScatterReduce,
     Sgd,
     Softmax,
     SoftmaxBackward,
-    Take,
     full,
 )
 
@@ -64,15 +63,13 @@ def test_rows(axis, gpu, check, rng):
     check(IndexAdd()(gpu.upload(x), gpu.upload(index), gpu.upload(src), axis), want, atol=1e-6)
 
 
-def test_take_and_put(gpu, check, rng):
-    x, index, src = normal(rng, 50), rng.integers(0, 50, (3, 7)), normal(rng, 3, 7)
-    check(Take()(gpu.upload(x), gpu.upload(index)), x[index])
+def test_strided_index(gpu, check, rng):
+    x, index, src = normal(rng, 50), rng.integers(0, 50, 21), normal(rng, 21)
     want = np.zeros(50, np.float32)
-    np.add.at(want, index, src)
-    zeros = full((50,), 0, np.float32, gpu)
-    check(PutAdd()(zeros, gpu.upload(index), gpu.upload(src)), want, atol=1e-6)
-    swapped = gpu.upload(index.T).view((3, 7), (1, 3), 0)
-    check(PutAdd()(zeros, swapped, gpu.upload(src)), want, atol=1e-6)
+    np.add.at(want, index[::-1], src)
+    turned = gpu.upload(index).view((21,), (-1,), 20)
+    check(IndexSelect()(gpu.upload(x), turned, 0), x[index[::-1]])
+    check(IndexAdd()(full((50,), 0, np.float32, gpu), turned, gpu.upload(src), 0), want, atol=1e-6)
 
 
 def test_many_duplicates(gpu, check, rng):
@@ -103,10 +100,42 @@ def test_by_sorting(length, gpu, check, rng, monkeypatch):
         np.testing.assert_array_equal(gpu.download(IndexAdd()(*operands)), first)
 
 
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+def test_any_scatter_by_sorting(reduce, gpu, check, rng, monkeypatch):
+    """The index may be smaller than x off the axis, and be repeated along a dimension."""
+    from autograd.webgpu import index as module
+
+    x, src = normal(rng, 4, 5, 6), normal(rng, 4, 9, 6)
+    index = rng.integers(0, 5, (3, 9, 4))
+    repeated = gpu.upload(index[:, :, 0]).view((3, 9, 4), (9, 1, 0), 0)
+    for device, numbers in ((gpu.upload(index), index), (repeated, np.repeat(index[:, :, :1], 4, 2))):
+        results = []
+        for above in (0, module.SORT_ABOVE):
+            monkeypatch.setattr(module, "SORT_ABOVE", above)
+            operands = gpu.upload(x), device, gpu.upload(src), 1
+            results.append(gpu.download(ScatterAdd()(*operands) if reduce == "sum" else ScatterReduce()(*operands, reduce)))
+            monkeypatch.undo()
+        np.testing.assert_array_equal(*results)
+        tensors = reference.tensor(x), reference.tensor(numbers), reference.tensor(src)
+        want = tensors[0].scatter_reduce(1, *tensors[1:], reduce)
+        np.testing.assert_allclose(results[0], want.numpy(), rtol=2e-6, atol=1e-6)
+
+
+def test_a_long_scatter_is_sorted(gpu, rng):
+    """Quadratic, it would be 2^23 comparisons: as it is, a few dozen dispatches."""
+    x, index, src = (gpu.upload(a) for a in (normal(rng, 4096), rng.integers(0, 4096, 4096), normal(rng, 4096)))
+    before = gpu.queue.pending() + gpu.counters["dispatches"]
+    y = ScatterAdd()(x, index, src, 0)
+    assert 70 < gpu.queue.pending() + gpu.counters["dispatches"] - before < 90
+    want = gpu.download(x).astype(np.float64)
+    np.add.at(want, gpu.download(index), gpu.download(src))
+    np.testing.assert_allclose(gpu.download(y), want, rtol=1e-5, atol=1e-5)
+
+
 def test_integers_add_up(gpu, check):
     index = gpu.upload(np.array([1, 1, 0]))
     zeros = full((2,), 0, np.int64, gpu)
-    check(PutAdd()(zeros, index, gpu.upload(np.array([5, 6, 7]))), np.array([7, 11]))
+    check(IndexAdd()(zeros, index, gpu.upload(np.array([5, 6, 7])), 0), np.array([7, 11]))
 
 
 def test_index_bounds(gpu):
@@ -206,6 +235,6 @@ def test_long_index(gpu, check, rng):
     src, ones = normal(rng, length), gpu.upload(np.ones(length, np.int64))
     for size in (3, 300):
         zeros = full((size,), 0, np.float32, gpu)
-        got = gpu.download(PutAdd()(zeros, ones, gpu.upload(src)))
+        got = gpu.download(IndexAdd()(zeros, ones, gpu.upload(src), 0))
         assert abs(got[1] - src.astype(np.float64).sum()) < 1e-3
         assert got[0] == 0 == got[2]

@@ -29,6 +29,10 @@ def test_every_candidate_is_right(candidate, m, k, n, gpu, check, rng):
     for right in (y, turned):
         check(Matmul()(x, right), a @ b, rtol=1e-5, atol=2e-5)
     check(Matmul()(x, y, gpu.upload(bias)), a @ b + bias, rtol=1e-5, atol=2e-5)
+    for turn in (0, m // 2):
+        product, sums = Matmul().with_sums(x.view((m, k), (k, 1), 0), y, turn)
+        check(product, np.roll(a[0] @ b, turn, 0), rtol=1e-5, atol=2e-5)
+        check(sums, np.roll(a[0].sum(1), turn), rtol=1e-5, atol=2e-5)
     across = gpu.upload(np.ascontiguousarray(a[0].T)).view((m, k), (1, m), 0)
     check(Matmul()(across, y), a[0] @ b, rtol=1e-5, atol=2e-5)
 

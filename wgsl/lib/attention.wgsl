@@ -16,15 +16,17 @@ struct Params {
   seed: u32,
   limit: u32,   // dropout drops where the bits are below
   factor: f32,  // what it multiplies the rest by
-  unused0: u32,
-  unused1: u32,
-  unused2: u32,
+  stats: u32,   // where (lse, D) of the rows begin behind dq, in fours
+  lse: u32,     // where lse begins
+  first: u32,   // row of this dispatch
   mask: vec4<u32>,      // strides of outer and inner heads, rows and columns
   mask_offset: vec4<u32>,
   q: Walk,
   k: Walk,
   v: Walk,
-  dy: Walk,
+  fourth: Walk, // y of the forward kernel; dy, y and dq, or dy, dk and dv, of the backward ones
+  fifth: Walk,
+  sixth: Walk,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 
@@ -34,7 +36,7 @@ fn start_of(walk: Walk, head: u32, row: u32) -> u32 {
 
 // The row of an invocation; more than 65,535 workgroups lie in rows of w.x.
 fn row_of(g: vec3<u32>, w: vec3<u32>) -> u32 {
-  return g.x + g.y * w.x * 64u;
+  return p.first + g.x + g.y * w.x * 64u;
 }
 
 fn mix(x: u32) -> u32 {

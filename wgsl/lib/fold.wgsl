@@ -10,6 +10,7 @@ struct Params {
   fold_rank: u32,
   fold_inner: u32,            // 1 where chunks vary fastest from one invocation to the next
   dims: array<vec4<u32>, 8>,  // size and stride: the kept dimensions, then the folded ones
+  w: array<vec4<u32>, 6>,     // of an expression that is read in place of memory: webgpu/prologue.py
 }
 @group(0) @binding(0) var<uniform> p: Params;
 

@@ -259,11 +259,3 @@ fn erf_safe(x: f32) -> f32 {
   if (t < 0.9) { return erf_core(x); }
   return copy_sign(1.0 - erfc_core(min(t, 10.0)), x);
 }
-
-fn erfc_safe(x: f32) -> f32 {
-  if (is_nan(x)) { return x; }
-  let t = abs(x);
-  if (t < 0.5) { return 1.0 - erf_core(x); }
-  let y = erfc_core(min(t, 10.5));
-  return select(y, 2.0 - y, x < 0.0);
-}

@@ -5,7 +5,7 @@ struct Params {
   bias_offset: u32,
   first_batch: u32,           // where this dispatch begins: its first matrix and row of workgroups
   first_row: u32,
-  pad0: u32,
+  turn: u32,                  // rows of y lie so many places further down, cyclically
   bias_col: u32,              // strides
   m: u32,
   n: u32,
@@ -19,6 +19,12 @@ struct Params {
   dims: array<vec4<u32>, 8>,  // of the batch: size, stride of a, stride of b
 }
 @group(0) @binding(0) var<uniform> p: Params;
+
+// The row of y that row m of the product is.
+fn place(m: u32) -> u32 {
+  let row = m + p.turn;
+  return select(row, row - p.m, row >= p.m);
+}
 
 // First elements of this invocation's matrices in a and b.
 fn batch_start(batch: u32) -> vec2<u32> {

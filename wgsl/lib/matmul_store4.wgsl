@@ -3,6 +3,6 @@
 
 fn store(batch: u32, m: u32, n: u32, v: vec4<f32>) {
   if (m < p.m && n < p.n) {
-    y[((batch * p.m + m) * p.n + n) / 4u] = vec4<O>(finish(n, v));
+    y[((batch * p.m + place(m)) * p.n + n) / 4u] = vec4<O>(finish(n, v));
   }
 }

@@ -6,8 +6,8 @@
 struct Params {
   steps: u32,
   batch: u32,
-  units: u32,    // UNITS and WIDTH, as numbers that compilers do not know: short loops over
-  width: u32,    // constants are unrolled, and software Vulkan takes seconds to compile that
+  units: u32,    // UNITS and WIDTH, as numbers that compilers do not know: loops over constants are unrolled,
+  width: u32,    // by four as is wanted here, but all of them takes software Vulkan seconds to compile
   begin: u32,
   end: u32,
   phase: u32,
@@ -47,7 +47,7 @@ fn d_at(s: u32, first: u32, number: u32, u: u32) -> vec4<u32> {
 
 fn write_d(s: u32, first: u32, number: u32, u: u32, rows: vec4<f32>) {
   let at = d_at(s, first, number, u);
-  for (var i = 0u; i < min(4u, p.batch - first); i++) { d[at[i]] = rows[i]; }
+  for (var i = 0u; i < 4u; i++) { if (first + i < p.batch) { d[at[i]] = rows[i]; } }
 }
 
 fn read_d(s: u32, first: u32, number: u32, u: u32) -> vec4<f32> {
@@ -62,7 +62,7 @@ fn read_dh(first: u32, u: u32) -> vec4<f32> {
 
 fn write_dh(first: u32, u: u32, rows: vec4<f32>) {
   let at = p.dh + rows_of(first) * WIDTH + u;
-  for (var i = 0u; i < min(4u, p.batch - first); i++) { dh[at[i]] = rows[i]; }
+  for (var i = 0u; i < 4u; i++) { if (first + i < p.batch) { dh[at[i]] = rows[i]; } }
 }
 
 // What has arrived at unit u of h' at step s, its own dy included.
@@ -80,14 +80,18 @@ fn share(at: u32, rows: vec4<f32>) {
 // The sum over the units k of a gate: gradient (number `number` of d, shared in slot `slot`) times weight.
 fn product(s: u32, first: u32, slot: u32, number: u32, gate: u32, u: u32) -> vec4<f32> {
   var sum = vec4<f32>();
-  for (var k = 0u; k < p.units; k++) {
-    var v = vec4<f32>();
-    if (PERSISTENT) {
-      v = x[slot * UNITS + k];
-    } else {
-      v = read_d(s, first, number, k);
+  for (var four = 0u; four < p.units; four += 4u) {
+    for (var e = 0u; e < 4u; e++) {
+      let k = four + e;
+      if (UNITS % 4u != 0u && k >= p.units) { continue; }
+      var v = vec4<f32>();
+      if (PERSISTENT) {
+        v = x[slot * UNITS + k];
+      } else {
+        v = read_d(s, first, number, k);
+      }
+      sum += w[p.w + (gate * UNITS + k) * WIDTH + u] * v;
     }
-    sum += w[p.w + (gate * UNITS + k) * WIDTH + u] * v;
   }
   return sum;
 }

@@ -6,8 +6,8 @@
 struct Params {
   steps: u32,
   batch: u32,
-  units: u32,    // UNITS and WIDTH, as numbers that compilers do not know: short loops over
-  width: u32,    // constants are unrolled, and software Vulkan takes seconds to compile that
+  units: u32,    // UNITS and WIDTH, as numbers that compilers do not know: loops over constants are unrolled,
+  width: u32,    // by four as is wanted here, but all of them takes software Vulkan seconds to compile
   begin: u32,
   end: u32,
   phase: u32,
@@ -29,7 +29,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> h0: array<f32>;    // [B, WIDTH]
 @group(0) @binding(3) var<storage, read> c0: array<f32>;    // [B, UNITS]
 @group(0) @binding(4) var<storage, read> w: array<f32>;     // [WIDTH, GATES, UNITS], and [UNITS, WIDTH] of a projection
-@group(0) @binding(5) var<storage, read> b: array<f32>;     // [UNITS]: the bias inside the reset gate
+@group(0) @binding(5) var<storage, read> b: array<f32>;     // [GATES * UNITS]: the biases of the state's products, of a GRU
 @group(0) @binding(6) var<storage, read> mask: array<u32>;  // [T, B]
 @group(0) @binding(7) var<storage, read_write> y: array<f32>;      // [T, B, WIDTH]
 @group(0) @binding(8) var<storage, read_write> saved: array<f32>;  // [parts, T, B, UNITS]
@@ -78,7 +78,7 @@ fn live_rows(s: u32, first: u32) -> vec4<bool> {
 
 fn write_y(s: u32, first: u32, u: u32, rows: vec4<f32>) {
   let at = p.y + (place(s) * p.batch + rows_of(first)) * WIDTH + u;
-  for (var i = 0u; i < min(4u, p.batch - first); i++) { y[at[i]] = rows[i]; }
+  for (var i = 0u; i < 4u; i++) { if (first + i < p.batch) { y[at[i]] = rows[i]; } }
 }
 
 // Where unit u of the rows lies in part `number` of saved.
@@ -89,7 +89,7 @@ fn saved_at(s: u32, first: u32, number: u32, u: u32) -> vec4<u32> {
 
 fn write_saved(s: u32, first: u32, number: u32, u: u32, rows: vec4<f32>) {
   let at = saved_at(s, first, number, u);
-  for (var i = 0u; i < min(4u, p.batch - first); i++) { saved[at[i]] = rows[i]; }
+  for (var i = 0u; i < 4u; i++) { if (first + i < p.batch) { saved[at[i]] = rows[i]; } }
 }
 
 fn read_saved(s: u32, first: u32, number: u32, u: u32) -> vec4<f32> {

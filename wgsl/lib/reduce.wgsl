@@ -1,18 +1,21 @@
-// One chunk of one output an invocation, over any strides. No barriers, no atomics: the order
-// of the additions depends on the shape alone, so a result repeats to the bit.
+// What a reduction over any strides adds up and stores: one element at a time. No atomics: the order of the additions
+// depends on the shape and the kernel alone, so a result repeats to the bit.
 @group(0) @binding(1) var<storage, read> x: array<E>;
 @group(0) @binding(2) var<storage, read_write> y: array<S>;
+alias P = A;
 
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w: vec3<u32>) {
-  let i = flat(g, w);
-  if (i < p.count) {
-    let at = part(i);
-    let base = kept(at.x);
-    var acc = start();
-    for (var j = at.y; j < p.length; j += p.chunks) {
-      acc = join(acc, enter(T(x[base + folded(j)])));
-    }
-    y[i] = S(acc);
+fn walked(base: u32, first: u32, step: u32) -> P {
+  var acc = start();
+  for (var j = first; j < p.length; j += step) {
+    acc = join(acc, enter(T(x[base + folded(j)])));
   }
+  return acc;
+}
+
+fn joined(a: P, b: P) -> P {
+  return join(a, b);
+}
+
+fn put(at: u32, acc: P) {
+  y[at] = S(acc);
 }

@@ -2,19 +2,22 @@
 // Sizes and strides count groups of four.
 @group(0) @binding(1) var<storage, read> x: array<vec4<E>>;
 @group(0) @binding(2) var<storage, read_write> y: array<S>;
+alias P = A;
 
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w: vec3<u32>) {
-  let i = flat(g, w);
-  if (i < p.count) {
-    let at = part(i);
-    let base = kept(at.x);
-    var acc = vec4<A>(start());
-    for (var j = at.y; j < p.length; j += p.chunks) {
-      let v = vec4<T>(x[base + j]);
-      acc = vec4<A>(join(acc.x, enter(v.x)), join(acc.y, enter(v.y)),
-                    join(acc.z, enter(v.z)), join(acc.w, enter(v.w)));
-    }
-    y[i] = S(join(join(acc.x, acc.y), join(acc.z, acc.w)));
+fn walked(base: u32, first: u32, step: u32) -> P {
+  var acc = vec4<A>(start());
+  for (var j = first; j < p.length; j += step) {
+    let v = vec4<T>(x[base + j]);
+    acc = vec4<A>(join(acc.x, enter(v.x)), join(acc.y, enter(v.y)),
+                  join(acc.z, enter(v.z)), join(acc.w, enter(v.w)));
   }
+  return join(join(acc.x, acc.y), join(acc.z, acc.w));
+}
+
+fn joined(a: P, b: P) -> P {
+  return join(a, b);
+}
+
+fn put(at: u32, acc: P) {
+  y[at] = S(acc);
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...dtypes import SHORT
 from ...op import apply
+from ...ops.cross_entropy import of_rows
 from ...ops.index import Gather, checked_index, take_rows
 from ...ops.softmax import log_softmax
 from ...tensor import Tensor
@@ -46,6 +48,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, i
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"[cross_entropy] label_smoothing must be in [0, 1]; got {label_smoothing}")
     class_axis(input, "cross_entropy")
+    if weight is None and input.ndim < 3 and input.dtype not in SHORT and not target.dtype.is_floating_point and input.numel():
+        index, ignored = _targets(input, target, ignore_index, "cross_entropy")
+        return _finished(of_rows(input, index, label_smoothing), None, ignored, reduction)
     logp = log_softmax(input, min(1, input.ndim - 1))
     if target.dtype.is_floating_point:
         return _of_probabilities(logp, target, weight, reduction, label_smoothing)
@@ -82,9 +87,7 @@ def _of_classes(logp: Tensor, target: Tensor, weight: Tensor | None, ignore: int
     """The loss of class targets given log-probabilities."""
     axis = class_axis(logp, op)
     classes = logp.shape[axis]
-    if target.shape != logp.shape[:axis] + logp.shape[axis + 1 :]:
-        raise ValueError(f"[{op}] the target has the input's shape {logp.shape} without its class dimension; got {target.shape}")
-    index, ignored = _classes_and_mask(target, classes, ignore, op)
+    index, ignored = _targets(logp, target, ignore, op)
     loss = -apply(Gather, logp, index.unsqueeze(axis), axis=axis).squeeze(axis)
     used = None
     if weight is not None:
@@ -94,6 +97,19 @@ def _of_classes(logp: Tensor, target: Tensor, weight: Tensor | None, ignore: int
     if smoothing:
         every = logp if weight is None else logp * spread
         loss = loss * (1 - smoothing) - every.sum(axis) * (smoothing / classes)
+    return _finished(loss, used, ignored, reduction)
+
+
+def _targets(x: Tensor, target: Tensor, ignore: int, op: str) -> tuple[Tensor, Tensor | None]:
+    """Targets of the right shape, checked, ignored ones set to 0, and where those are; None when there are none."""
+    axis = class_axis(x, op)
+    if target.shape != x.shape[:axis] + x.shape[axis + 1 :]:
+        raise ValueError(f"[{op}] the target has the input's shape {x.shape} without its class dimension; got {target.shape}")
+    return _classes_and_mask(target, x.shape[axis], ignore, op)
+
+
+def _finished(loss: Tensor, used: Tensor | None, ignored: Tensor | None, reduction: str) -> Tensor:
+    """The reduction over what is not ignored; used: the weight of each target, or None for 1."""
     if ignored is not None:
         loss = loss.masked_fill(ignored, 0)
         used = ignored.logical_not().to(loss.dtype) if used is None else used.masked_fill(ignored, 0)

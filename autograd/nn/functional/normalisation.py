@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ... import dtypes
 from ...grad_mode import no_grad
 from ...op import public
+from ...ops.layer_norm import standardised
 from ...ops.views import pad as constant_pad
 from ...ops.window import windows
 from ...tensor import Tensor
@@ -15,12 +16,6 @@ from ...tensor import Tensor
 def _wide(x: Tensor) -> Tensor:
     """float16 is normalised in float32: squares would overflow."""
     return x.float() if x.dtype in dtypes.SHORT else x
-
-
-def _standardised(x: Tensor, axes: tuple, eps: float) -> Tensor:
-    """(x - mean) / sqrt(var + eps) over axes, var the biased one."""
-    centred = x - x.mean(axes, keepdim=True)
-    return centred * ((centred * centred).mean(axes, keepdim=True) + eps).rsqrt()
 
 
 def _affine(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -37,14 +32,14 @@ def _along_channels(parameter: Tensor | None, x: Tensor, op: str, name: str) -> 
     return parameter.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def _check_normalized(op: str, x: Tensor, normalized_shape: Sequence[int], **parameters: Tensor | None) -> tuple:
+def _check_normalized(op: str, x: Tensor, normalized_shape: Sequence[int], **parameters: Tensor | None) -> int:
     shape = tuple(normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape:
         raise ValueError(f"[{op}] the input must end in normalized_shape {shape}; got {x.shape}")
     for name, parameter in parameters.items():
         if parameter is not None and parameter.shape != shape:
             raise ValueError(f"[{op}] {name} has normalized_shape {shape}; got {parameter.shape}")
-    return tuple(range(-len(shape), 0))
+    return len(shape)
 
 
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
@@ -53,17 +48,17 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
 
     weight, bias: of shape normalized_shape, which must be how input's shape ends. float16 is computed in float32.
     """
-    axes = _check_normalized("layer_norm", input, normalized_shape, weight=weight, bias=bias)
-    return _affine(_standardised(_wide(input), axes, eps), weight, bias).to(input.dtype)
+    n = _check_normalized("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    return standardised(_wide(input), n, weight, bias, eps).to(input.dtype)
 
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * weight over the last dimensions; eps is the dtype's machine epsilon unless given."""
-    axes = _check_normalized("rms_norm", input, normalized_shape, weight=weight)
+    n = _check_normalized("rms_norm", input, normalized_shape, weight=weight)
     x = _wide(input)
     if eps is None:
         eps = 2.0**-52 if x.dtype is dtypes.float64 else 2.0**-23
-    return _affine(x * ((x * x).mean(axes, keepdim=True) + eps).rsqrt(), weight, None).to(input.dtype)
+    return standardised(x, n, weight, None, eps, centred=False).to(input.dtype)
 
 
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
@@ -120,7 +115,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
             for running, batch in ((running_mean, now.mean(axes)), (running_var, now.var(axes))):
                 if running is not None:
                     running.mul_(1 - momentum).add_(batch.mean(0).to(running.dtype) * momentum)
-    return _affine(_standardised(x, axes, eps), scale, shift).to(input.dtype)
+    return _affine(standardised(x, len(axes), None, None, eps), scale, shift).to(input.dtype)
 
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
@@ -133,7 +128,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     samples = input.shape[0]
     inner = input.numel() // (samples * num_groups) if samples else 1
     grouped = _wide(input).reshape(samples, num_groups, inner) if samples else _wide(input)
-    y = _standardised(grouped, (2,), eps) if samples else grouped
+    y = standardised(grouped, 1, None, None, eps) if samples else grouped
     return _affine(y.reshape(*input.shape), scale, shift).to(input.dtype)
 
 

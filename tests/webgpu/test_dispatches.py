@@ -1,0 +1,115 @@
+"""What a training step costs the queue: dispatches, submits, compiled kernels and memory, none of which depend on a machine."""
+
+import numpy as np
+import pytest
+
+import autograd as ag
+from autograd import nn, optim
+from autograd.webgpu import fuse
+
+F = nn.functional
+pytestmark = pytest.mark.usefixtures("wgpu")
+
+
+@pytest.fixture(autouse=True)
+def fused(monkeypatch):
+    """These counts are those of fusion, whatever the environment says."""
+    monkeypatch.setattr(fuse, "ENABLED", True)
+
+
+def classes(n):
+    return ag.tensor(np.arange(n) % 10, device="wgpu")
+
+
+def training(parameters, loss_of):
+    """One step of AdamW; the loss is kept, and not read."""
+    optimizer = optim.AdamW(parameters, lr=1e-3)
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_of()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def mlp():
+    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)).to("wgpu")
+    x, t = ag.randn(24, 784, device="wgpu"), classes(24)
+    return training(model.parameters(), lambda: F.cross_entropy(model(x), t))
+
+
+def gru(steps=10):
+    layer, head = nn.GRU(64, 128).to("wgpu"), nn.Linear(128, 10).to("wgpu")
+    x, t = ag.randn(steps, 4, 64, device="wgpu"), classes(4)  # a batch of four is one workgroup
+    return training([*layer.parameters(), *head.parameters()], lambda: F.cross_entropy(head(layer(x)[1][0]), t))
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).to("wgpu")
+    x, t = ag.randn(2, 16, 128, device="wgpu"), ag.randn(2, 16, 128, device="wgpu")
+    return training(model.parameters(), lambda: F.mse_loss(model(x), t))
+
+
+def small():
+    x, y, z = (ag.randn(8, device="wgpu").requires_grad_() for _ in range(3))
+
+    def step():
+        x.grad = y.grad = z.grad = None
+        (x * y + z).sum().backward()
+
+    return step
+
+
+def clipped():
+    layer, head = nn.GRU(8, 64).to("wgpu"), nn.Linear(64, 10).to("wgpu")
+    parameters = [*layer.parameters(), *head.parameters()]
+    x, t = ag.randn(8, 4, 8, device="wgpu"), classes(4)
+    optimizer = optim.AdamW(parameters)
+
+    def step():
+        optimizer.zero_grad()
+        F.cross_entropy(head(layer(x)[1][-1]), t).backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+
+    return step
+
+
+# The most dispatches of a step, as it is today.
+MOST = {"mlp": (mlp, 14), "gru": (gru, 20), "gru, 100 steps": (lambda: gru(100), 20), "encoder": (encoder, 70), "small": (small, 1),
+        "clipped": (clipped, 25)}  # fmt: skip
+
+
+def costs(step):
+    """What one step adds to the counters, all that waits at its end included, and the buffers ever made; its loss."""
+    gpu = ag.wgpu.open_device()
+    before = ag.wgpu.stats()
+    loss = step()
+    gpu.flush()
+    after = ag.wgpu.stats()
+    found = {key: after[key] - before[key] for key in ("dispatches", "submits", "pipelines", "bytes_downloaded", "host_ops")}
+    return {**found, "buffers": gpu.pool.next_id}, loss
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_training_step(name):
+    make, most = MOST[name]
+    ag.manual_seed(0)
+    step = make()
+    ag.wgpu.open_device().flush()
+    steps, losses = [], []
+    for _ in range(6):
+        cost, loss = costs(step)
+        steps.append(cost)
+        losses.append(loss.item() if loss is not None else None)
+    assert steps[-1]["dispatches"] <= most
+    assert [s["dispatches"] for s in steps[1:]] == [steps[-1]["dispatches"]] * 5
+    assert [s["submits"] for s in steps] == [1] * 6  # nothing is read
+    assert all(s["bytes_downloaded"] == s["host_ops"] == 0 for s in steps)
+    assert [s["pipelines"] for s in steps[2:]] == [0] * 4  # compiled in the first two
+    assert [s["buffers"] for s in steps[3:]] == [steps[2]["buffers"]] * 3  # allocated in the first three
+    assert losses[0] is None or losses[-1] < 0.95 * losses[0], losses

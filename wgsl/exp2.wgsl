@@ -1,3 +1,0 @@
-fn op(x: T) -> R {
-  return exp2_safe(x);
-}

@@ -1,3 +1,0 @@
-fn op(x: T) -> R {
-  return x * sigmoid_safe(x);
-}
