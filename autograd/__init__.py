@@ -52,6 +52,7 @@ from .random import Generator, get_rng_state, manual_seed, rand, rand_like, rand
 from .summary import summary
 from .tape import backward, grad
 from .tensor import Tensor
+from .threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
 
@@ -64,10 +65,10 @@ __all__ = [
     "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly", "summary",
     "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
     "float16", "float32", "float64", "from_dlpack", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype",
-    "get_rng_state", "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linalg",
+    "get_num_threads", "get_rng_state", "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linalg",
     "linspace",
     "load", "long", "manual_seed", "nn", "no_grad", "ones", "ones_like", "optim", "promote_types", "rand", "rand_like",
     "randint", "randn", "randn_like", "randperm", "result_type", "rnn", "save", "set_default_device", "set_default_dtype",
-    "set_grad_enabled", "set_rng_state", "special", "tape", "tensor", "uint8", "wgpu", "zeros", "zeros_like",
+    "set_grad_enabled", "set_num_threads", "set_rng_state", "special", "tape", "tensor", "uint8", "wgpu", "zeros", "zeros_like",
     *op.PUBLIC,
 ]  # fmt: skip

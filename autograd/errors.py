@@ -33,8 +33,9 @@ def _said(name: str, error: Exception, given: list) -> str | None:
     """What to say instead, or None where the error is about something else, or says it already."""
     if isinstance(error, AttributeError):
         inside = [x for group in given if isinstance(group, list | tuple) for x in group]
-        came = any(x is error.obj for x in (*given, *inside)) and not isinstance(error.obj, Tensor)
-        return f"[{name}] expected a tensor; got {type(error.obj).__name__}" if came and hasattr(Tensor, error.name or "") else None
+        came, kind = any(x is error.obj for x in (*given, *inside)), type(error.obj)
+        foreign = came and not issubclass(kind, Tensor) and hasattr(Tensor, error.name or "")
+        return f"[{name}] expected a tensor; got {kind.__name__}" if foreign else None
     if type(error) is not TypeError or name in str(error) or str(error).startswith("["):
         return None
     came = bool(given) and not isinstance(given[0], Tensor | list | tuple)

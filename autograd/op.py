@@ -157,9 +157,9 @@ def _compute(op: type[Op], arrays: Any, attrs: dict) -> Any:
     except (ValueError, TypeError) as error:  # in the op's name
         if error.args and str(error.args[0]).startswith("["):
             raise
-        sizes = " and ".join(str(a.shape) for a in arrays if a.__class__ is ndarray)
-        kinds = " and ".join(str(a.dtype) for a in arrays if a.__class__ is ndarray)
-        raise type(error)(f"[{op.name}] {error}; got shapes {sizes} of {kinds}") from None
+        given = " and ".join(f"{a.shape} {a.dtype}" for a in arrays if a.__class__ is ndarray)
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"[{op.name}] {error}; got {given}") from None
 
 
 def _compute_wide(op: type[Op], arrays: Any, attrs: dict) -> Any:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import autograd as ag
-from autograd.op import REGISTRY, apply
 from autograd.ops.views import pad
 from autograd.ops.window import add_windows, max_pool, windows
 

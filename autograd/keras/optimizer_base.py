@@ -131,7 +131,7 @@ class Optimizer(Engine):
         each, self._calls = self.gradient_accumulation_steps, self._calls + 1
         if each:
             for p, g in rows:
-                self._gathered[p] = self._gathered[p] + g if p in self._gathered else g.detach().clone()
+                self._gathered[p] = self._gathered[p].to(g.device) + g if p in self._gathered else g.detach().clone()
             if self._calls % each:
                 return
             rows = [(p, g * (1 / each)) for p, g in self._gathered.items()]
@@ -139,6 +139,7 @@ class Optimizer(Engine):
         self._calls -= 1  # the formulas and the schedule count the steps before this one
         rate, group = self.learning_rate, self.param_groups[0]
         rows = self._clipped(rows)
+        self._follow([p for p, _ in rows])
         if self.weight_decay:
             for p, _ in rows:
                 if p not in self._not_decayed:

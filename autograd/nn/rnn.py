@@ -53,6 +53,8 @@ class _Recurrent(Module):
             raise ValueError(f"[{op}] num_layers must be positive; got {num_layers}")
         if not 0 <= proj_size < hidden_size:
             raise ValueError(f"[{op}] proj_size must lie in 0 … hidden_size - 1; got {proj_size} and {hidden_size}")
+        if checkpoint is not None and (not isinstance(checkpoint, int) or checkpoint < 1):
+            raise ValueError(f"[{op}] checkpoint must be a positive number of steps, or None; got {checkpoint!r}")
         if dropout and num_layers == 1:
             warnings.warn(f"[{op}] dropout acts between layers: with num_layers=1 it does nothing", stacklevel=3)
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
@@ -96,11 +98,18 @@ class _Recurrent(Module):
         states = self._given(hx)
         if not batched:
             x = x.unsqueeze(1)
-            states = [s.unsqueeze(1) if s is not None and s.ndim == 2 else s for s in states]
+            states = [s if s is None else self._widened(s) for s in states]
         y, last = self._run(x, [self._each(s, i, x) for i, s in enumerate(states)], None)
         if not batched:
             return y.squeeze(1), self._state([s.squeeze(1) for s in last])
         return (y if time_first else y.transpose(0, 1)), self._state(last)
+
+    def _widened(self, state: Tensor) -> Tensor:
+        """The state of an unbatched input with a batch of one."""
+        if state.ndim != 2:
+            op = type(self).__name__
+            raise ValueError(f"[{op}] an unbatched input takes states [layers * directions, H]; got {state.shape}")
+        return state.unsqueeze(1)
 
     def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple:
         """Sequences of different lengths: (PackedSequence, state), rows of the state in the order that was packed."""
@@ -279,6 +288,8 @@ class _Cell(Module):
         if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
             raise ValueError(f"[{op}] the input must be [B, I] or [I] with I = {self.input_size}; got {input.shape}")
         lstm = self.cell == "lstm"
+        if lstm and hx is not None and (not isinstance(hx, tuple | list) or len(hx) != 2):
+            raise ValueError(f"[{op}] the state is a pair (h, c); got {type(hx).__name__}")
         states = list(hx) if lstm and hx is not None else [hx] * (1 + lstm)
         wanted = (*input.shape[:-1], self.hidden_size)
         for i, (state, name) in enumerate(zip(states, "hc", strict=False)):

@@ -42,7 +42,7 @@ from ..tape import Node, grad
 from ..tensor import Tensor
 from ..webgpu import rnn as kernels
 from . import rnn_cells, rnn_numpy
-from .rnn_composite import GATES, activation, composite, on_device
+from .rnn_composite import GATES, activation, check_floats, composite, on_device
 from .select import where
 from .views import cat
 
@@ -260,7 +260,7 @@ def layer(cell: str, x: Tensor, h0: Tensor, w_ih: Tensor | None, w_hh: Tensor, b
     """One layer in one direction: (y, hn, cn or None). Formulas, shapes and options: this module's docstring.
 
     No steps: y is empty and the states are the first ones. op is the name in messages. ValueError for shapes that do
-    not fit, lengths outside 0 … T or an unknown option; TypeError for mixed dtypes.
+    not fit, lengths outside 0 … T or an unknown option; TypeError for mixed dtypes and those that are not floating.
     """
     op = op or cell
     check(op, cell, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr)
@@ -305,7 +305,7 @@ def live_steps(op: str, lengths: Any, mask: Any, steps: int, batch: int) -> np.n
     if lengths is not None and mask is not None:
         raise ValueError(f"[{op}] lengths and mask exclude each other")
     if lengths is not None:
-        n = np.asarray(lengths.cpu() if isinstance(lengths, Tensor) else lengths)
+        n = on_host(lengths)
         if n.shape != (batch,) or n.dtype.kind not in "iu":
             raise ValueError(f"[{op}] lengths must be {batch} whole numbers, one a row; got {n.dtype} {n.shape}")
         if n.size and not (0 <= n.min() and n.max() <= steps):
@@ -318,10 +318,17 @@ def live_steps(op: str, lengths: Any, mask: Any, steps: int, batch: int) -> np.n
     return None if mask is None or mask.all() else mask
 
 
+def on_host(lengths: Any) -> np.ndarray:
+    """lengths as an array; an empty list is one of whole numbers."""
+    n = np.asarray(lengths.cpu() if isinstance(lengths, Tensor) else lengths)
+    return n if n.size else n.astype(np.int64)
+
+
 def check(op: str, cell: str, x: Tensor, h0: Tensor, w_ih: Any, w_hh: Tensor, b_ih: Any, b_hh: Any, c0: Any, w_hr: Any) -> None:
-    """Every shape rule, with the name and both sizes."""
+    """Every shape rule, with the name and both sizes, and one floating dtype."""
     if cell not in GATES:
         raise ValueError(f"[{op}] cell is one of {', '.join(GATES)}; got {cell!r}")
+    check_floats(op, x=x, h0=h0, w_ih=w_ih, w_hh=w_hh, b_ih=b_ih, b_hh=b_hh, c0=c0, w_hr=w_hr)
     if x.ndim != 3 or h0.ndim != 2:
         raise ValueError(f"[{op}] x must be [T, B, I] and h0 [B, H]; got {x.shape} and {h0.shape}")
     (_, batch, width), state_width, rows = x.shape, h0.shape[1], w_hh.shape[0]

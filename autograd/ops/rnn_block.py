@@ -10,7 +10,7 @@ from ..grad_mode import no_grad
 from ..op import Op, apply, register
 from ..tape import Node
 from ..tensor import Tensor, wrap
-from .rnn_composite import activation
+from .rnn_composite import activation, check_floats
 from .rnn_numpy import sigmoid_of, widened
 from .views import cat
 
@@ -28,7 +28,8 @@ def _check_rules(op: str, rules: list) -> None:
 
 
 def _check_block(op: str, x: Tensor, h: Tensor, w_ru: Tensor, w_c: Tensor, b_ru: Tensor, b_c: Tensor, **others: Tensor) -> None:
-    """TensorFlow's rules, in its order, and one dtype."""
+    """TensorFlow's rules, in its order, and one floating dtype."""
+    check_floats(op, x=x, h_prev=h, w_ru=w_ru, w_c=w_c, b_ru=b_ru, b_c=b_c, **others)
     batch, both, cell = (lambda: x.shape[0]), (lambda: x.shape[1] + h.shape[1]), (lambda: h.shape[1])
     rules: list = [
         ("x", x, 2),
@@ -126,7 +127,7 @@ def gru_block_cell(x: Tensor, h_prev: Tensor, w_ru: Tensor, w_c: Tensor, b_ru: T
 
     x [B, I], h_prev [B, C], w_ru [I+C, 2C] (rows: x then h; columns: reset then update), w_c [I+C, C], b_ru [2C] =
     [b_r, b_u], b_c [C]; any float dtype (the op itself has float32 only). Gradients that arrive at r, u, c are honoured.
-    ValueError for shapes, with TensorFlow's rules in its order; TypeError for mixed dtypes. B = 0 works.
+    ValueError for shapes, with TensorFlow's rules in its order; TypeError for mixed dtypes, or none that floats. B = 0 works.
     Source: tensorflow/core/kernels/rnn/gru_ops.
     """
     _check_block("gru_block_cell", x, h_prev, w_ru, w_c, b_ru, b_c)
@@ -152,10 +153,16 @@ def gru_block_cell_grad(x: Tensor, h_prev: Tensor, w_ru: Tensor, w_c: Tensor, b_
     return _gradient(x, h_prev, w_ru, w_c, r, u, c, d_h)
 
 
-def _check_step(op: str, x: Tensor, units: int, shapes: dict) -> None:
-    """ggmlR's shapes, and one dtype."""
+def _sizes_of(op: str, x: Tensor) -> tuple:
+    """(N, I) of x_t."""
     if x.ndim != 2:
         raise ValueError(f"[{op}] x_t must be [N, I]; got {x.shape}")
+    return x.shape
+
+
+def _check_step(op: str, x: Tensor, units: int, shapes: dict) -> None:
+    """ggmlR's shapes, and one floating dtype."""
+    check_floats(op, x_t=x, **{name: t for name, (t, _) in shapes.items()})
     if units < 1:
         raise ValueError(f"[{op}] units must be positive; got {units}")
     for name, (t, wanted) in shapes.items():
@@ -177,8 +184,8 @@ def gru_step(x_t: Tensor, h_t: Tensor, W_zh: Tensor, U_zh: Tensor, b_zh: Tensor,
     "silu", "gelu", "hardsigmoid", "hardswish", "softmax". ValueError for shapes, TypeError for mixed dtypes.
     Source: ggmlR's layer sources.
     """
-    inputs = x_t.shape[-1]
-    shapes = {"h_t": (h_t, (len(x_t), units)), "W_zh": (W_zh, (inputs, 2 * units)), "U_zh": (U_zh, (units, 2 * units)),
+    rows, inputs = _sizes_of("gru_step", x_t)
+    shapes = {"h_t": (h_t, (rows, units)), "W_zh": (W_zh, (inputs, 2 * units)), "U_zh": (U_zh, (units, 2 * units)),
               "b_zh": (b_zh, (2 * units,)), "W_n": (W_n, (inputs, units)), "U_n": (U_n, (units, units)),
               "b_n": (b_n, (units,))}  # fmt: skip
     _check_step("gru_step", x_t, units, shapes)
@@ -198,7 +205,8 @@ def lstm_step(x_t: Tensor, h_t: Tensor, c_t: Tensor, W_gates: Tensor, U_gates: T
 
     x_t [N, I], h_t and c_t [N, U], W_gates [I, 4U], U_gates [U, 4U], b_gates [4U]. Activations and errors: see gru_step.
     """
-    inputs, state = x_t.shape[-1], (len(x_t), units)
+    rows, inputs = _sizes_of("lstm_step", x_t)
+    state = rows, units
     shapes = {"h_t": (h_t, state), "c_t": (c_t, state), "W_gates": (W_gates, (inputs, 4 * units)),
               "U_gates": (U_gates, (units, 4 * units)), "b_gates": (b_gates, (4 * units,))}  # fmt: skip
     _check_step("lstm_step", x_t, units, shapes)

@@ -7,6 +7,7 @@ activations for which there is no fused formula run here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -48,6 +49,14 @@ def activation(name: str | Callable, op: str) -> Callable:
     if name not in ACTIVATIONS:
         raise ValueError(f"[{op}] unknown activation {name!r}; there are {', '.join(ACTIVATIONS)}, or pass a function")
     return ACTIVATIONS[name]
+
+
+def check_floats(op: str, **named: Any) -> None:
+    """TypeError for what is no Tensor of a floating dtype; None is left out."""
+    for name, t in named.items():
+        if t is not None and not (isinstance(t, Tensor) and t.is_floating_point()):
+            got = t.dtype if isinstance(t, Tensor) else type(t).__name__
+            raise TypeError(f"[{op}] {name} must be a Tensor of a floating dtype; got {got}")
 
 
 def on_device(values: ndarray, like: Tensor) -> Tensor:

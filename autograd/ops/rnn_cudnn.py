@@ -12,8 +12,8 @@ from .. import create
 from ..grad_mode import enable_grad
 from ..tape import grad
 from ..tensor import Tensor
-from .rnn import layer
-from .rnn_composite import on_device
+from .rnn import layer, on_host
+from .rnn_composite import check_floats, on_device
 from .views import cat, stack
 
 MODES = {"rnn_relu": ("rnn", 1), "rnn_tanh": ("rnn", 1), "lstm": ("lstm", 4), "gru": ("gru", 3)}
@@ -80,6 +80,8 @@ def layout_of(op: str, num_layers: int, num_units: int, input_size: int, rnn_mod
         ("input_size", input_size, 1),
         ("num_proj", num_proj, 0),
     ):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"[{op}] {name} is a whole number; got {value!r}")
         if value < least:
             raise ValueError(f"[{op}] {name} must be at least {least}; got {value}")
     if num_proj and (rnn_mode != "lstm" or num_proj > num_units):
@@ -160,10 +162,17 @@ def canonical_to_params(num_layers: int, num_units: int, input_size: int, weight
 
 
 class _Reserve:
-    """What a forward call leaves for its backward: who it was, and the masks that it drew."""
+    """What a forward call leaves for its backward: who it was, its inputs and outputs, and the masks that it drew."""
 
-    def __init__(self, key: tuple, masks: list, output: Tensor):
-        self.key, self.masks, self.output = key, masks, output.data
+    def __init__(self, key: tuple, masks: list, *tensors: Tensor | None):
+        self.key, self.masks = key, masks
+        self.kept = [(t.detach(), t.version[0]) for t in tensors if t is not None]
+
+    def is_of(self, *tensors: Tensor | None) -> bool:
+        """Whether these are the call's inputs and outputs, or hold the same, and none was changed in place since."""
+        given = [t for t in tensors if t is not None]
+        pairs = zip(given, self.kept, strict=True)
+        return all(old.version[0] == version and _same(t, old) for t, (old, version) in pairs)
 
 
 def _draw(plan: Layout, steps: int, batch: int, dropout: float, seeds: tuple[int, int], dtype: Any) -> list:
@@ -203,6 +212,7 @@ def _checked(op: str, x: Tensor, h: Tensor, c: Tensor | None, lengths: Any, rnn_
              dropout: float, num_proj: int, time_major: bool) -> tuple[Layout, Any]:  # fmt: skip
     """The plan of these shapes, and the lengths on the host; every rule with the name and both sizes."""
     _one_of(op, "direction", direction, DIRECTIONS)
+    check_floats(op, input=x, input_h=h, input_c=c)
     if not 0 <= dropout <= 1:
         raise ValueError(f"[{op}] dropout is a probability; got {dropout}")
     for name, t in ("input", x), ("input_h", h):
@@ -227,9 +237,7 @@ def _checked(op: str, x: Tensor, h: Tensor, c: Tensor | None, lengths: Any, rnn_
             )
         units = c.shape[2]
     plan = layout_of(op, stacked // directions, units, x.shape[2], rnn_mode, input_mode, direction, num_proj)
-    if lengths is not None:
-        lengths = np.asarray(lengths.cpu() if isinstance(lengths, Tensor) else lengths)
-    return plan, lengths
+    return plan, None if lengths is None else on_host(lengths)
 
 
 def cudnn_rnn(input: Tensor, input_h: Tensor, input_c: Tensor | None, params: Tensor, sequence_lengths: Any = None, *,
@@ -250,9 +258,9 @@ def cudnn_rnn(input: Tensor, input_h: Tensor, input_c: Tensor | None, params: Te
     plan, lengths = _checked(
         op, input, input_h, c, sequence_lengths, rnn_mode, input_mode, direction, dropout, num_proj, time_major
     )
-    x, h, c = _time_first(time_major, input, input_h, c)
+    x, *first = _time_first(time_major, input, input_h, c)
     masks = _draw(plan, len(x), x.shape[1], dropout, (seed, seed2), _mask_dtype(x)) if is_training else []
-    y, hn, cn = _stack_of_layers(op, plan, x, h, c, params, lengths, masks)
+    y, hn, cn = _stack_of_layers(op, plan, x, *first, params, lengths, masks)
     y, hn, cn = _time_first(time_major, y, hn, cn)
     if not is_training:
         for t in (y, hn, cn):
@@ -262,7 +270,8 @@ def cudnn_rnn(input: Tensor, input_h: Tensor, input_c: Tensor | None, params: Te
     flat = np.concatenate([np.zeros(0, _mask_dtype(x)), *(m.ravel() for m in masks)])
     reserve = create.from_numpy(flat).to(x.device)
     attributes = (rnn_mode, input_mode, direction, dropout, seed, seed2, num_proj, time_major)
-    reserve._call = _Reserve((*_shapes(input, input_h, c, params, lengths), *attributes), masks, y)
+    key = (*_shapes(input, input_h, c, params, lengths), *attributes)
+    reserve._call = _Reserve(key, masks, input, input_h, c, params, y, hn, cn)
     return y, hn, _scalar(x) if cn is None else cn, reserve
 
 
@@ -296,9 +305,9 @@ def cudnn_rnn_backprop(input: Tensor, input_h: Tensor, input_c: Tensor | None, p
                        time_major: bool = True) -> tuple:  # fmt: skip
     """CudnnRNNBackpropV3: (input_backprop, input_h_backprop, input_c_backprop, params_backprop), in their inputs' shapes.
 
-    reserve_space must come from the cudnn_rnn call that gave `output`, with the same shapes, lengths and attributes:
-    ValueError for any other. Nothing is drawn: the dropout masks are those of that call. The forward pass is computed
-    again. output_backprop behind a length is not read. input_c_backprop is a scalar 0 unless rnn_mode is lstm.
+    reserve_space must come from the cudnn_rnn call that gave the outputs, with the same inputs, unchanged since, lengths
+    and attributes: ValueError for any other. Nothing is drawn: the dropout masks are those of that call. The forward pass
+    is computed again. output_backprop behind a length is not read. input_c_backprop is a scalar 0 unless rnn_mode is lstm.
     """
     op = "cudnn_rnn_backprop"
     lstm = rnn_mode == "lstm"
@@ -315,8 +324,9 @@ def cudnn_rnn_backprop(input: Tensor, input_h: Tensor, input_c: Tensor | None, p
                 raise ValueError(f"[{op}] {label} must have shape {shape}; got {None if given is None else given.shape}")
     call = getattr(reserve_space, "_call", None)
     attributes = (rnn_mode, input_mode, direction, dropout, seed, seed2, num_proj, time_major)
-    if call is None or call.key != (*_shapes(input, input_h, c, params, lengths), *attributes) or not _same(output, call.output):
-        raise ValueError(f"[{op}] reserve_space is not that of the cudnn_rnn call with these inputs, attributes and output")
+    tensors = (input, input_h, c, params, output, output_h, output_c if lstm else None)
+    if call is None or call.key != (*_shapes(input, input_h, c, params, lengths), *attributes) or not call.is_of(*tensors):
+        raise ValueError(f"[{op}] reserve_space is not that of the cudnn_rnn call with these inputs, attributes and outputs")
     with enable_grad():
         leaves: Any = [t if t is None else t.detach().requires_grad_()
                   for t in (input, input_h, c, params)]  # fmt: skip
@@ -329,9 +339,8 @@ def cudnn_rnn_backprop(input: Tensor, input_h: Tensor, input_c: Tensor | None, p
     return dx, dh, _scalar(input) if dc is None else dc, dp
 
 
-def _same(output: Tensor, kept: Any) -> bool:
-    """Whether `output` is what the call returned, or holds the same values."""
-    if output.data is kept:
+def _same(t: Tensor, kept: Tensor) -> bool:
+    """Whether two tensors share their data, or hold the same values."""
+    if t.data is kept.data:
         return True
-    other = kept if isinstance(kept, np.ndarray) else kept.gpu.download(kept)
-    return output.shape == other.shape and bool(np.array_equal(output.detach().cpu().numpy(), other))
+    return bool(np.array_equal(t.detach().cpu().numpy(), kept.cpu().numpy(), equal_nan=True))

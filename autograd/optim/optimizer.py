@@ -96,9 +96,17 @@ class Optimizer:
         with held, no_grad():  # Ctrl-C leaves all parameters and their state as before the step, or as after it
             for group in self.param_groups:
                 ready = [p for p in group["params"] if p.grad is not None]
+                self._follow(ready)
                 self.update_group([(p, self._gradient(p, group), self.state.setdefault(p, {})) for p in ready], group)
             self.steps_taken += 1
         return loss
+
+    def _follow(self, ready: list[Tensor]) -> None:
+        """After module.to(device) the state goes where the parameters went. It looks at the first one: steps are short."""
+        for value in self.state.get(ready[0], {}).values() if ready else ():
+            if isinstance(value, Tensor) and value.device != ready[0].device:
+                self.state = {p: self._loaded(p, entry) for p, entry in self.state.items()}
+                return
 
     def update_group(self, ready: list[tuple[Tensor, Tensor, dict]], group: dict) -> None:
         """Change the parameters of a group: (parameter, gradient, state) of each that has a gradient."""
