@@ -7,7 +7,23 @@
 tensor([2., 4.])
 """
 
-from . import amp, autograd, bigdl, data, distributed, keras, linalg, nn, op, ops, optim, rnn, special, utils  # noqa: F401  (ops gives Tensor its methods)
+from . import (  # noqa: F401  (ops gives Tensor its methods)
+    amp,
+    autograd,
+    bigdl,
+    data,
+    distributed,
+    keras,
+    linalg,
+    nn,
+    op,
+    ops,
+    optim,
+    profiler,
+    rnn,
+    special,
+    utils,
+)
 from . import webgpu as wgpu
 from .amp import autocast, get_autocast_dtype, is_autocast_enabled
 from .anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
@@ -67,8 +83,8 @@ __all__ = [
     "float16", "float32", "float64", "from_dlpack", "from_numpy", "full", "full_like", "get_default_device", "get_default_dtype",
     "get_num_threads", "get_rng_state",
     "grad", "gradcheck", "gradgradcheck", "half", "int", "int32", "int64", "is_grad_enabled", "linalg",
-    "linspace",
-    "load", "long", "manual_seed", "nn", "no_grad", "ones", "ones_like", "optim", "promote_types", "rand", "rand_like",
+    "linspace", "load",
+    "long", "manual_seed", "nn", "no_grad", "ones", "ones_like", "optim", "profiler", "promote_types", "rand", "rand_like",
     "randint", "randn", "randn_like", "randperm", "result_type", "rnn", "save", "set_default_device", "set_default_dtype",
     "set_grad_enabled", "set_num_threads", "set_rng_state", "special", "tape", "tensor", "uint8", "wgpu", "zeros", "zeros_like",
     *op.PUBLIC,

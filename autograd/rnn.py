@@ -35,7 +35,7 @@ Exact: matrices keep their bits, and so do biases. Where a system has one bias a
 their sum; the other way it gets the bias and zeros. Weights without biases get zeros. Diagonal R_n (one unit is such a
 case): r * (h R_n) = (r * h) R_n. Refused besides: several layers or directions into one, activations other than tanh and
 sigmoid into tf_block, cudnn_gru, cudnn and torch, and into ggml gate activations without f(-a) = 1 - f(a), since there
-z opens the other way and its weights are negated.
+z opens the other way and its weights are negated; and out of ggml likewise.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ import numpy as np
 from . import nn
 from .create import from_numpy, place
 from .ops.rnn_block import gru_block_cell, gru_block_cell_grad, gru_step, lstm_step
+from .ops.rnn_composite import ACTIVATIONS
 from .ops.rnn_cudnn import canonical_to_params as cudnn_rnn_canonical_to_params
 from .ops.rnn_cudnn import cudnn_rnn, cudnn_rnn_backprop
 from .ops.rnn_cudnn import params_size as cudnn_rnn_params_size
 from .ops.rnn_cudnn import params_to_canonical as cudnn_rnn_params_to_canonical
-from .ops.rnn_layouts import READERS, WRITERS, Form, Part, host
+from .ops.rnn_layouts import READERS, WRITERS, Form, Part, dtype_name, host
 from .tensor import Tensor
 
 __all__ = [
@@ -63,17 +64,17 @@ __all__ = [
 FAMILY = {"tf_block": "before", "bigdl": "before", "ggml": "before", "cudnn_gru": "after", "cudnn": "after", "torch": "after"}
 FIXED = ("tf_block", "cudnn_gru", "cudnn", "torch")  # tanh and sigmoid, nothing else
 WITHOUT_LSTM = ("tf_block", "cudnn_gru", "bigdl")
-ODD = ("sigmoid", "hard_sigmoid", "hardsigmoid")  # f(-a) = 1 - f(a)
+ODD = ("sigmoid", "hard_sigmoid", "hard_sigmoid_keras2", "hardsigmoid")  # f(-a) = 1 - f(a)
 
 
 def convert(weights: Any, *, source: str, target: str, reset_after: bool | None = None, activation: str = "tanh",
             gate_activation: str = "sigmoid") -> Any:  # fmt: skip
     """The weights of one system's GRU or LSTM in another's layout; this module's docstring has the table.
 
-    weights: arrays or Tensors in the source's form; the result holds NumPy arrays, or Tensors if any was one of ours.
-    reset_after: the family of a Keras target (default: that of the source), or of a Keras source without a bias.
-    activation, gate_activation: those of the source. ValueError with the reason where no exact conversion exists, and
-    for unknown names and shapes that do not fit.
+    weights: arrays or Tensors in the source's form; the result holds NumPy arrays, or Tensors like the first of ours.
+    reset_after: the family of a Keras target (default: that of the source), or of a Keras source, whose bias may not tell
+    otherwise; an error elsewhere. activation, gate_activation: those of the source. ValueError with the reason where no
+    exact conversion exists, and for unknown names and shapes that do not fit.
     """
     for name, value in ("source", source), ("target", target):
         if value not in READERS:
@@ -84,7 +85,12 @@ def convert(weights: Any, *, source: str, target: str, reset_after: bool | None 
         if reset_after is None:
             raise ValueError("[convert] a Keras GRU without bias may be of either family; pass reset_after=True or False")
         form.family = "after" if reset_after else "before"
-    _check_activations(form, target, activation, gate_activation)
+    elif reset_after is not None and target != "keras":
+        if source != "keras" or form.family != ("after" if reset_after else "before"):
+            raise ValueError(f"[convert] reset_after={reset_after} is no family of these {source} weights for {target}")
+    elif reset_after is not None and form.family == "lstm":
+        raise ValueError("[convert] reset_after is a GRU's; got an LSTM")
+    _check_activations(form, source, target, activation, gate_activation)
     if form.family == "lstm":
         if target in WITHOUT_LSTM:
             raise ValueError(f"[convert] {target} has no LSTM")
@@ -98,10 +104,16 @@ def convert(weights: Any, *, source: str, target: str, reset_after: bool | None 
     return _as_given(found, weights)
 
 
-def _check_activations(form: Form, target: str, activation: str, gate: str) -> None:
-    if target in FIXED and (activation, gate) != ("tanh", "sigmoid"):
-        raise ValueError(f"[convert] {target} has tanh and sigmoid only; got {activation} and {gate}")
-    if target == "ggml" and form.family != "lstm" and gate not in ODD:
+def _check_activations(form: Form, source: str, target: str, activation: str, gate: str) -> None:
+    from .keras import activations  # Keras is built on this package
+
+    for name in activation, gate:
+        if name not in ACTIVATIONS:
+            activations.get(name)  # ValueError for unknown names
+    for system in source, target:
+        if system in FIXED and (activation, gate) != ("tanh", "sigmoid"):
+            raise ValueError(f"[convert] {system} has tanh and sigmoid only; got {activation} and {gate}")
+    if (source == "ggml") != (target == "ggml") and form.family != "lstm" and gate not in ODD:
         raise ValueError(
             f"[convert] ggml's z opens towards the candidate: its weights are negated, which needs f(-a) = 1 - f(a); got {gate}"
         )
@@ -124,15 +136,15 @@ def _across(part: Part, family: str) -> Part:
 
 
 def _as_given(found: Any, weights: Any) -> Any:
-    """Contiguous arrays, as Tensors where the source's were."""
+    """Contiguous arrays, as Tensors like the source's where those were."""
     given = list(weights.values()) if isinstance(weights, Mapping) else list(weights)
-    tensors = any(isinstance(a, Tensor) for a in given)
+    like = next((a for a in given if isinstance(a, Tensor)), None)
 
     def finish(a: Any) -> Any:
         if not isinstance(a, np.ndarray):
             return a
         a = a.copy(order="C")
-        return from_numpy(a) if tensors else a
+        return a if like is None else from_numpy(a).to(like.device, like.dtype)
 
     return {k: finish(a) for k, a in found.items()} if isinstance(found, dict) else [finish(a) for a in found]
 
@@ -140,13 +152,15 @@ def _as_given(found: Any, weights: Any) -> Any:
 def load_torch(source: Any, *, batch_first: bool = False, device: Any = None) -> nn.Module:
     """Our nn.GRU or nn.LSTM with the weights of PyTorch's, from the module or its state_dict.
 
-    A module also tells batch_first and dropout. ValueError for other modules.
+    A module also tells batch_first, dropout and whether it trains. ValueError for other modules.
     """
     state = source if isinstance(source, Mapping) else source.state_dict()
     batch_first = getattr(source, "batch_first", batch_first)
     dropout = getattr(source, "dropout", 0.0)
     form = READERS["torch"](state)
-    made = _module(form, batch_first, float(dropout), device, bias="bias_ih_l0" in state)
+    dtype = dtype_name(state["weight_ih_l0"])
+    made = _module(form, batch_first, float(dropout), device, dtype, bias="bias_ih_l0" in state)
+    made.train(getattr(source, "training", True))
     made.load_state_dict({name: place(host(a, name).copy(), device) for name, a in state.items()})
     return made
 
@@ -163,8 +177,10 @@ def load_keras(weights: Any, *, reset_after: bool | None = None, device: Any = N
     form: Form = READERS["keras"](arrays)
     if not form.family and reset_after is None:
         raise ValueError("[load_keras] a Keras GRU without bias may be of either family; pass reset_after=True or False")
+    if form.family and reset_after is not None and form.family != ("after" if reset_after else "before"):
+        raise ValueError(f"[load_keras] reset_after={reset_after} contradicts the weights, which are of the kind {form.family!r}")
     part = form.parts[0]
-    options = {"use_bias": part.b is not None, "dtype": from_numpy(part.r).dtype, **options}
+    options = {"use_bias": part.b is not None, "dtype": dtype_name(weights[0]), **options}
     if form.family == "lstm":
         made: Any = layers.LSTM(part.r.shape[1], **options)
     else:
@@ -177,7 +193,7 @@ def load_keras(weights: Any, *, reset_after: bool | None = None, device: Any = N
     return made if device is None else made.to(device)
 
 
-def _module(form: Form, batch_first: bool, dropout: float, device: Any, bias: bool) -> nn.Module:
+def _module(form: Form, batch_first: bool, dropout: float, device: Any, dtype: str, bias: bool) -> nn.Module:
     part = form.parts[0]
     units = part.r.shape[1]
     options: dict = {
@@ -186,7 +202,7 @@ def _module(form: Form, batch_first: bool, dropout: float, device: Any, bias: bo
         "dropout": dropout,
         "bias": bias,
     }
-    options |= {"bidirectional": form.directions == 2, "device": device, "dtype": from_numpy(part.r).dtype}
+    options |= {"bidirectional": form.directions == 2, "device": device, "dtype": dtype}
     if form.family == "lstm":
         return nn.LSTM(part.w.shape[2], units, proj_size=0 if part.projection is None else len(part.projection), **options)  # type: ignore[union-attr]
     return nn.GRU(part.w.shape[2], units, **options)  # type: ignore[union-attr]

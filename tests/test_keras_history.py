@@ -58,3 +58,12 @@ def test_the_bar_moves_on_a_terminal():
     text = out.getvalue()
     assert text.count("\r") == 4 and text.endswith("\n")
     assert "1/4" in text and "4/4" in text and "loss: 0.5000 - tiny: 1.0000e-05" in text
+
+
+def test_a_loop_written_by_hand(tmp_path):
+    history = keras.callbacks.History()
+    for i in range(3):
+        history.add(loss=3.0 - i, val_loss=4.0 - i)
+    assert history.epoch == [0, 1, 2] and history.history == {"loss": [3, 2, 1], "val_loss": [4, 3, 2]}
+    history.plot(tmp_path / "loss.png")
+    assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG") and "<History: 3 epochs" in repr(history)

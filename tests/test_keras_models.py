@@ -113,6 +113,23 @@ def test_inputs_and_outputs_by_name_and_in_order():
     assert_raises(ValueError, "'b' has shape (None, 2)", lambda: ordered([X, X]))
 
 
+def test_layers_stand_in_keras_order():
+    """By distance from the outputs, then as a walk from these meets them, dicts by key: what Keras 3.15.1 said. Weights go by it."""
+    a, b = keras.Input((3,), name="a"), keras.Input((3,), name="b")
+    first, second = layers.Dense(3, name="A")(a), layers.Dense(3, name="B")(b)
+    third, fourth = layers.Dense(3, name="C")(second * 2.0), layers.Dense(3, name="D")(a)
+    joined, added = layers.Concatenate(name="cc")([third, first]), layers.Add(name="ad")([fourth, second, first])
+    model = keras.Model({"b": b, "a": a}, {"z": joined, "y": added})
+    assert [layer.name for layer in model.layers] == ["b", "B", "a", "D", "A", "C", "ad", "cc"]  # no operator among them
+    assert model.output_names == ["y", "z"]
+    start, late, shared = keras.Input((4,), name="i"), keras.Input((4,), name="k"), layers.Dense(4, name="sh")
+    x = shared(start)
+    y = layers.Dense(4, name="p")(shared(layers.Dense(4, name="q")(start)))
+    z = layers.Dense(4, name="r")(x)
+    model = keras.Model([start, late], [layers.Add(name="s")([z, y]), layers.Dense(2, name="t")(shared(late)), z])
+    assert [layer.name for layer in model.layers] == ["i", "q", "sh", "k", "r", "p", "s", "t"]
+
+
 def test_models_are_layers_and_nest():
     x = keras.Input((4,))
     inner = keras.Model(x, layers.Dense(3, name="inside")(x), name="inner")

@@ -198,6 +198,15 @@ def test_errors_are_keras(situation):
     assert words in str(caught.value)
 
 
+def test_options_that_mean_nothing_are_refused():
+    with pytest.raises(ValueError, match=r"expected shape=\(2, 4\) but found shape=\(2, 3\)"):
+        built(stateful=True).reset_states(np.full((2, 3), "1"))  # strings have a shape too
+    with pytest.raises(TypeError, match="Keyword argument not understood: 'zero_output_for_mask'"):
+        layers.CuDNNGRU(4, zero_output_for_mask=True)
+    both = layers.Bidirectional(layers.CuDNNGRU(4, return_sequences=True))
+    assert layers.CuDNNGRU.from_config(both.forward_layer.get_config()).units == 4
+
+
 @pytest.mark.parametrize("situation", ["list input [x, h0, h1]", "initial_state wrong width"])
 def test_initial_state_errors_are_keras(situation):
     assert "ValueError: An `initial_state` was passed that is not compatible with `cell.state_size`" in GRAPH[situation]

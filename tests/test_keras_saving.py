@@ -169,6 +169,29 @@ def test_nothing_in_a_file_is_called(tmp_path):
         assert_raises(ValueError, f"no layer class {name!r}", lambda: keras.load_model(tmp_path / "evil.keras"))
 
 
+@pytest.mark.parametrize(("keys", "value", "text"), [
+    (("model",), None, "is a dict with"), (("model", "config", "layers", 0), 5, "is a dict with"),
+    (("model", "config", "layers", 0, "config"), None, "is a dict with"), (("compile",), {"config": {}}, "is damaged"),
+    (("compile", "config", "loss"), "eval", "Unknown loss: 'eval'.*compile=False"), (("weights",), ..., r"lacks \['weights'\]"),
+    (("built",), ..., r"lacks \['built'\]"),
+])  # fmt: skip
+def test_a_file_of_another_make_says_what_is_wrong_with_it(keys, value, text, tmp_path):
+    """Whole, with a checksum that fits, but not what save() writes."""
+    model = keras.Sequential([keras.Input((4,)), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.save(tmp_path / "m.keras")
+    data = place = ag.load(tmp_path / "m.keras")
+    for key in keys[:-1]:
+        place = place[key]
+    if value is ...:
+        del place[keys[-1]]
+    else:
+        place[keys[-1]] = value
+    ag.save(data, tmp_path / "m.keras")
+    with pytest.raises(ValueError, match=text):
+        keras.load_model(tmp_path / "m.keras")
+
+
 def test_json_and_clones():
     model = branched()
     again = keras.model_from_json(model.to_json())
@@ -189,6 +212,10 @@ def test_models_move_and_load_onto_the_gpu(wgpu, tmp_path):
     assert {p.device.type for p in moved.parameters()} == {"wgpu"}
     want, got = (m.fit(X, X[:, :2], verbose=0, shuffle=False).history["loss"] for m in (model, moved))
     assert got == pytest.approx(want, abs=1e-6)
+    model.to(wgpu)  # after steps on the CPU: the optimizer's state goes along, there and back
+    for where in (wgpu, "cpu"):
+        want, got = (m.to(where).fit(X, X[:, :2], verbose=0, shuffle=False).history["loss"] for m in (moved, model))
+        assert got == pytest.approx(want, abs=1e-6)
 
 
 def test_to_categorical_and_seeds():

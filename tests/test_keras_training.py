@@ -317,6 +317,27 @@ def test_predict_gives_arrays_in_the_models_nesting():
     np.testing.assert_array_equal(model.predict_on_batch(RAW[:4])["double"], RAW[:4] * 2)
 
 
+def test_several_outputs_are_told_in_keras_order():
+    """evaluate(): the loss, the outputs' losses, then the rest by name; the words as Keras 3.15.1 puts them."""
+    x = keras.Input((3,))
+    outputs = {"reg": layers.Dense(1)(x), "cls": layers.Dense(2, "softmax")(x)}
+    model = keras.Model(x, outputs)
+    losses = {"reg": "mse", "cls": "sparse_categorical_crossentropy"}
+    model.compile("sgd", losses, metrics={"reg": ["mae"], "cls": ["accuracy"]}, weighted_metrics={"cls": ["accuracy"]})
+    data, y = np.ones((4, 3), "f"), {"reg": np.ones(4), "cls": np.array([0, 1, 1, 1])}
+    names = ["loss", "reg_loss", "cls_loss", "cls_accuracy", "cls_weighted_accuracy", "reg_mae"]
+    found = model.evaluate(data, y, verbose=0, return_dict=True)
+    assert model.metrics_names == names and sorted(found) == sorted(names)
+    assert model.evaluate(data, y, verbose=0) == [found[n] for n in names] == model.test_on_batch(data, y)
+    model.compile("sgd", {"reg": "mse"})
+    model.fit(data, {"reg": y["reg"]}, verbose=0)  # an output without a loss needs no targets
+    with pytest.raises(ValueError, match=r"y has no entries \['reg'\]"):
+        model.fit(data, {"cls": y["cls"]}, verbose=0)
+    model.compile("sgd", {"reg": "mse"}, metrics={"cls": ["accuracy"]})
+    with pytest.raises(ValueError, match="output 'cls' has metrics, and y has no entry"):
+        model.fit(data, {"reg": y["reg"]}, verbose=0)
+
+
 def test_dropout_acts_in_training_alone():
     model = keras.Sequential([keras.Input((3,)), layers.Dropout(0.5)])
     np.testing.assert_array_equal(model.predict(RAW, verbose=0), RAW)

@@ -46,4 +46,9 @@ def test_modules_and_cells(device):
     assert_raises(ValueError, "'tanh' or 'relu'", lambda: nn.RNN(2, 3, nonlinearity="sin"))
     assert_raises(ValueError, "proj_size must lie in", lambda: nn.LSTM(2, 3, proj_size=3))
     assert_raises(ValueError, "pair (h0, c0)", lambda: nn.LSTM(2, 3)(ag.zeros(1, 1, 2), ag.zeros(1, 1, 3)))
+    for k in (0, 1.5):
+        assert_raises(ValueError, "checkpoint must be a positive number of steps", lambda k=k: nn.GRU(2, 3, checkpoint=k))
+    assert_raises(ValueError, "an unbatched input takes states [layers * directions, H]; got (1, 1, 3)", lambda: nn.GRU(2, 3)(ag.zeros(4, 2), ag.zeros(1, 1, 3)))
+    for hx in (ag.zeros(2, 3), (ag.zeros(3),), (ag.zeros(3),) * 3):
+        assert_raises(ValueError, "the state is a pair (h, c)", lambda hx=hx: nn.LSTMCell(2, 3)(ag.zeros(2), hx))
     assert_raises(ValueError, "c0 must be", lambda: lstm(ag.zeros(1, 1, 2, device=device), (ag.zeros(4, 1, 2, device=device), ag.zeros(4, 1, 2, device=device))))

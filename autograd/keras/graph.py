@@ -18,7 +18,7 @@ from ..nn.module import Module
 from ..tensor import Tensor
 from .layer import Layer, masks_of, unique_name
 from .layer_weights import device_of
-from .tree import leaves, mapped
+from .tree import by_key, leaves, mapped
 
 _number = itertools.count()
 
@@ -57,7 +57,7 @@ class Node:
 
     def __init__(self, layer: Module, args: tuple, kwargs: dict):
         self.layer, self.args, self.kwargs, self.number = layer, args, kwargs, next(_number)
-        self.inputs = [x for x in leaves((args, kwargs)) if isinstance(x, SymbolicTensor)]
+        self.inputs = [x for x in leaves(by_key((args, kwargs))) if isinstance(x, SymbolicTensor)]
         self.outputs: Any = None
 
 
@@ -262,7 +262,7 @@ class Graph:
 
     def __init__(self, inputs: Any, outputs: Any, strict: bool = True):
         self.inputs, self.outputs, self.strict = inputs, outputs, strict
-        self.flat_inputs, self.flat_outputs = list(leaves(inputs)), list(leaves(outputs))
+        self.flat_inputs, self.flat_outputs = list(leaves(by_key(inputs))), list(leaves(by_key(outputs)))
         for what, found in (("input", self.flat_inputs), ("output", self.flat_outputs)):
             for x in found:
                 if not isinstance(x, SymbolicTensor):
@@ -299,24 +299,39 @@ class Graph:
 
     @property
     def layers(self) -> list[Module]:
-        """The input layers, and the layers of all nodes, each once."""
-        starts = [x.node.layer for x in self.flat_inputs if x.node is not None and isinstance(x.node.layer, InputLayer)]
-        found: dict[int, Module] = {}
-        for layer in [*starts, *(node.layer for node in self._deepest_first())]:
-            found.setdefault(id(layer), layer)
-        return list(found.values())
-
-    def _deepest_first(self) -> list[Node]:
-        """The nodes by their distance from the outputs, farthest first, as Keras orders the layers of a model."""
-        depth = {node.number: 0 for node in self.nodes}
+        """The layers of all nodes and the input layers, each once, in Keras' order: by the distance from the outputs, farthest
+        first; equally far ones as a walk from the outputs towards the inputs meets them."""
+        ordered, met = self._walked()
+        depth: dict[int, int] = {}  # of nodes, by number
         of_layer: dict[int, int] = {}
-        for node in reversed(self.nodes):
-            depth[node.number] = max(depth[node.number], of_layer.get(id(node.layer), 0))
-            of_layer[id(node.layer)] = depth[node.number]
+        for node in reversed(ordered):
+            mine = depth[node.number] = max(depth.get(node.number, 0), of_layer.get(id(node.layer), 0))
+            of_layer[id(node.layer)] = mine
             for x in node.inputs:
-                if x.node is not None and x.node.number in depth:
-                    depth[x.node.number] = max(depth[x.node.number], depth[node.number] + 1)
-        return sorted(self.nodes, key=lambda node: -depth[node.number])
+                if x.node is not None:
+                    depth[x.node.number] = max(depth.get(x.node.number, 0), mine + 1)
+        starts = [x.node.layer for x in self.flat_inputs if x.node is not None and isinstance(x.node.layer, InputLayer)]
+        found = {id(layer): layer for layer in [*starts, *(node.layer for node in ordered)]}  # unused inputs come last
+        return sorted(found.values(), key=lambda m: (-of_layer.get(id(m), 0), met.get(id(m), -1)))
+
+    def _walked(self) -> tuple[list[Node], dict[int, int]]:
+        """A walk from the outputs, inputs before what they lead to; and which layer was met first, second, …"""
+        inside = {node.number for node in self.nodes} | {
+            x.node.number for x in self.flat_inputs if x.node is not None and isinstance(x.node.layer, InputLayer)
+        }
+        ordered: list[Node] = []
+        met: dict[int, int] = {}
+        seen: set[int] = set()
+        todo: list = [(x.node, False) for x in reversed(self.flat_outputs)]
+        while todo:
+            node, done = todo.pop()
+            if done:
+                ordered.append(node)
+            elif node is not None and node.number in inside and node.number not in seen:
+                seen.add(node.number)
+                met.setdefault(id(node.layer), len(met))
+                todo += [(node, True), *((x.node, False) for x in reversed(node.inputs))]
+        return ordered, met
 
     def run(self, inputs: Any) -> Any:
         """The outputs for these inputs: in the nesting the model was made with, a list in its order, or a dict by names."""
@@ -340,7 +355,7 @@ class Graph:
             if missing:
                 raise ValueError(f"[Model] inputs {missing} are missing; got {list(inputs)}")
             inputs = {k: inputs[k] for k in self.inputs}
-        found = list(leaves(inputs))
+        found = list(leaves(by_key(inputs)))
         if len(found) != len(names):
             raise ValueError(f"[Model] expected {len(names)} inputs, {names}; got {len(found)}")
         return found

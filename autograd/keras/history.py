@@ -25,6 +25,10 @@ class History(Callback):
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(value)
 
+    def add(self, **values: float) -> None:
+        """One more epoch of a loop written by hand: history.add(loss=0.3, val_loss=0.4)."""
+        self.on_epoch_end(len(self.epoch), values)
+
     def plot(self, path: Any = None) -> Any:
         """Draw each metric with its val_ counterpart, one axes each; the figure, which goes to `path` too if one is given.
 

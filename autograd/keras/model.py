@@ -59,14 +59,14 @@ class Model(Trainer, Layer):
 
     @property
     def layers(self) -> list:
-        """The layers directly below the model, those in lists and dicts too."""
+        """The layers directly below the model, those in lists and dicts too; not the operators between them."""
         found: list = []
         todo = list(self._modules.values())
         while todo:
             module = todo.pop(0)
             if isinstance(module, ModuleList | ModuleDict):
                 todo = [*module._modules.values(), *todo]
-            elif module is not None and not any(module is other for other in found):
+            elif module is not None and not isinstance(module, graph.Operation) and not any(module is m for m in found):
                 found.append(module)
         return found
 
@@ -99,7 +99,7 @@ class Model(Trainer, Layer):
         if self._function is None:
             return []
         if isinstance(self._function.outputs, dict):
-            return list(self._function.outputs)
+            return sorted(self._function.outputs)
         return [_called(x.node.layer) for x in self._function.flat_outputs]
 
     # -- computing ----------------------------------------------------------------------------------

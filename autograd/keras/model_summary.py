@@ -59,7 +59,8 @@ def model_table(model: Any, line_length: int | None, expand_nested: bool, show_t
 
 def _parts(model: Any) -> list[tuple[str, Module]]:
     names = {id(m): name for name, m in model._modules.items()}
-    return [(getattr(layer, "name", names.get(id(layer), type(layer).__name__.lower())), layer) for layer in model.layers]
+    rows = model.layers if model._function is None or hasattr(model, "_first") else model._function.layers  # with operators
+    return [(getattr(layer, "name", names.get(id(layer), type(layer).__name__.lower())), layer) for layer in rows]
 
 
 def _expanded(model: Any, layer: Any, name: str, depth: int, branched: bool, trainable: bool) -> list[list[str]]:

@@ -76,9 +76,9 @@ def serialize_layer(layer: Any) -> dict:
 def deserialize_layer(config: Mapping, custom_objects: Mapping | None = None) -> Any:
     """The layer or model of serialize_layer's dict. ValueError for a class that nobody knows."""
     with custom_object_scope(custom_objects):
-        name = config.get("class_name")
-        if not isinstance(name, str):
-            raise ValueError(f'[load] a layer is a dict with "class_name" and "config"; got {list(config)}')
+        name = config.get("class_name") if isinstance(config, Mapping) else None
+        if not isinstance(name, str) or not isinstance(config.get("config"), Mapping):
+            raise ValueError(f'[load] a layer is a dict with "class_name" and "config"; got {str(config)[:80]}')
         kind = naming.CUSTOM.get(name) or _classes().get(name)
         if kind is None:
             hint = "Give it in custom_objects, or register_keras_serializable() it."
@@ -238,8 +238,13 @@ def _compile_data(model: Any) -> dict:
 
 
 def _compile(model: Any, data: dict) -> None:
-    config = {k: _unpacked(v, _SERIALIZERS[k][1]) if k in _SERIALIZERS else v for k, v in data["config"].items()}
-    model.compile(optimizer=optimizers.deserialize(data["optimizer"]), **config)
+    if not {"config", "optimizer", "state"} <= set(data):
+        raise ValueError(f"[load_model] what compile() was given is damaged: there is {list(data)}")
+    try:
+        config = {k: _unpacked(v, _SERIALIZERS[k][1]) if k in _SERIALIZERS else v for k, v in data["config"].items()}
+        model.compile(optimizer=optimizers.deserialize(data["optimizer"]), **config)
+    except ValueError as error:
+        raise ValueError(f"{error}. load_model() learns names by custom_objects=, or leaves them out by compile=False") from None
     model._pending_state = data["state"]
     if data["state"] is not None and model.trainable_weights:
         model._build_optimizer()
@@ -279,6 +284,9 @@ def load_model(filepath: Any, custom_objects: Mapping | None = None, compile: bo
         raise ValueError(f"[load_model] {os.fspath(filepath)} was not written by Model.save(). {hint}")
     if data["keras"] != _VERSION:
         raise ValueError(f"[load_model] {os.fspath(filepath)} has format version {data['keras']}; this release reads {_VERSION}")
+    missing = [k for k in ("model", "build_shape", "built", "compile", "weights") if k not in data]
+    if missing:
+        raise ValueError(f"[load_model] {os.fspath(filepath)} is damaged: it lacks {missing}")
     with custom_object_scope(custom_objects):
         model = deserialize_layer(data["model"])
         if data["built"] and data["build_shape"] is not None and len(model.weights) < len(data["weights"]):

@@ -141,8 +141,9 @@ class Trainer:
 
     @property
     def metrics_names(self) -> list[str]:
-        """Their names in the logs."""
-        return [name for name, _ in self._named_metrics()]
+        """Their names in the logs, in Keras' order: those that are called so themselves, then output_metric ones by name."""
+        named = self._named_metrics()
+        return [n for n, m in named if n == m.name] + sorted(n for n, m in named if n != m.name)
 
     def reset_metrics(self) -> None:
         """Forget all batches."""

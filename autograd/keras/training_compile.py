@@ -11,7 +11,7 @@ from . import losses, metrics
 from .losses import Loss, LossFunctionWrapper
 from .metrics_base import Mean, MeanMetricWrapper, Metric
 from .naming import snake_case
-from .tree import leaves
+from .tree import by_key, leaves
 
 
 def _called(thing: Any) -> str:
@@ -102,6 +102,8 @@ class Compiled:
         weights = _each(self.loss_weights, names, "loss_weights")
         self.factors = [1.0 if w is None else float(w) for w in weights]
         active = [i for i, loss in enumerate(self.losses) if loss is not None]
+        if isinstance(self.loss, dict):  # evaluate() gives them in its order
+            active.sort(key=lambda i: list(self.loss).index(names[i]))
         self.trackers = {i: Mean(f"{names[i]}_loss") for i in active} if len(active) > 1 else {}
         self.plain, self.weighed = (
             self._metrics(given, what, y_true, y_pred, names, many)
@@ -120,19 +122,22 @@ class Compiled:
         for i, (entry, t, p) in enumerate(zip(each, y_true, y_pred)):
             for identifier in leaves(entry):
                 if identifier is not None:
+                    if t is None:
+                        raise ValueError(f"[fit] output {names[i]!r} has {what}, and y has no entry for it")
                     metric = _metric(identifier, t, p)
                     found.append((f"{names[i]}_{metric.name}" if many else metric.name, metric, i))
         return found
 
     def flat(self, y_true: Any, y_pred: Any, weight: Any) -> tuple[list, list, list, list[str]]:
         """Targets, outputs and weights as lists in the order of the outputs, and the outputs' names."""
-        preds = list(leaves(y_pred))
-        names = list(y_pred) if isinstance(y_pred, dict) else self.output_names
+        preds = list(leaves(by_key(y_pred)))
+        names = sorted(y_pred) if isinstance(y_pred, dict) else self.output_names
         if len(names) != len(preds):
             names = [f"output_{i + 1}" for i in range(len(preds))]
         if len(preds) == 1:
             return [next(iter(leaves(y_true)))], preds, [None if weight is None else next(iter(leaves(weight)))], names
-        targets = _like(y_true, names, "y")
+        needed = [n for n, loss in zip(names, _each(self.loss, names, "loss")) if loss is not None]
+        targets = _like(y_true, names, "y", needed)
         weights = _like(weight, names, "sample_weight") if isinstance(weight, list | tuple | dict) else [weight] * len(preds)
         return targets, preds, weights, names
 
@@ -173,9 +178,10 @@ class Compiled:
         found: list[tuple[str, Metric]] = [("loss", self.total)]
         if self._built:
             names: dict[str, int] = {}
-            for name, metric, _ in self.plain + self.weighed:
-                if (name, metric) in [(n, m) for n, m, _ in self.weighed] and name in names:
-                    name = f"weighted_{name}"
+            rows = [(n, m, False) for n, m, _ in self.plain] + [(n, m, True) for n, m, _ in self.weighed]
+            for name, metric, weighed in rows:
+                if weighed and name in names:  # Keras puts the word between the output's name and the metric's
+                    name = f"{name.removesuffix(metric.name)}weighted_{metric.name}"
                 names[name] = names.get(name, -1) + 1
                 found.append((f"{name}_{names[name]}" if names[name] else name, metric))
             found += [(tracker.name, tracker) for tracker in self.trackers.values()]
@@ -187,10 +193,11 @@ class Compiled:
             metric.reset_state()
 
 
-def _like(value: Any, names: list[str], what: str) -> list:
+def _like(value: Any, names: list[str], what: str, needed: list[str] | None = None) -> list:
+    """The entry of each output; None where a dict has none, unless it is needed."""
     if isinstance(value, dict):
-        missing = [n for n in names if n not in value]
-        if missing and what == "y":
+        missing = [n for n in needed or () if n not in value]
+        if missing:
             raise ValueError(f"[fit] {what} has no entries {missing}; it has {list(value)}")
         return [value.get(n) for n in names]
     found = list(leaves(value))

@@ -18,6 +18,13 @@ def leaves(tree: Any) -> Iterator[Any]:
         yield tree
 
 
+def by_key(tree: Any) -> Any:
+    """The same nesting with the entries of dicts in the order of their keys, which is Keras' order of their leaves."""
+    if isinstance(tree, list | tuple):
+        return [by_key(x) for x in tree]
+    return {k: by_key(tree[k]) for k in sorted(tree)} if isinstance(tree, dict) else tree
+
+
 def mapped(fn: Callable, tree: Any) -> Any:
     """The same nesting, with fn(leaf) in the place of every leaf."""
     if isinstance(tree, list | tuple):

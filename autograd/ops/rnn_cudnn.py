@@ -258,9 +258,9 @@ def cudnn_rnn(input: Tensor, input_h: Tensor, input_c: Tensor | None, params: Te
     plan, lengths = _checked(
         op, input, input_h, c, sequence_lengths, rnn_mode, input_mode, direction, dropout, num_proj, time_major
     )
-    x, *first = _time_first(time_major, input, input_h, c)
+    x, first_h, first_c = _time_first(time_major, input, input_h, c)
     masks = _draw(plan, len(x), x.shape[1], dropout, (seed, seed2), _mask_dtype(x)) if is_training else []
-    y, hn, cn = _stack_of_layers(op, plan, x, *first, params, lengths, masks)
+    y, hn, cn = _stack_of_layers(op, plan, x, first_h, first_c, params, lengths, masks)
     y, hn, cn = _time_first(time_major, y, hn, cn)
     if not is_training:
         for t in (y, hn, cn):

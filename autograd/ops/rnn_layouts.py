@@ -14,7 +14,6 @@ import numpy as np
 from numpy import ndarray
 
 from ..create import from_numpy
-from ..tensor import Tensor
 from .rnn_cudnn import layout_of, split_params
 
 
@@ -43,14 +42,20 @@ def _fail(text: str) -> ValueError:
 
 
 def host(x: Any, name: str) -> ndarray:
-    """Values as a NumPy array."""
-    if isinstance(x, Tensor):
-        return x.detach().cpu().numpy()
-    if hasattr(x, "detach"):  # PyTorch's
-        return x.detach().cpu().numpy()
+    """Values as a NumPy array of at least one dimension; bfloat16 as float32."""
+    if hasattr(x, "detach"):  # a Tensor, ours or PyTorch's
+        x = x.detach().cpu()
+        x = (x.float() if dtype_name(x) == "bfloat16" else x).numpy()
     if not isinstance(x, ndarray):
         raise TypeError(f"[convert] {name} must be an array or a Tensor; got {type(x).__name__}")
+    if not x.ndim:
+        raise _fail(f"{name} must be a vector or a matrix; got shape ()")
     return x
+
+
+def dtype_name(x: Any) -> str:
+    """float32, bfloat16, … of an array or a Tensor, ours or PyTorch's."""
+    return str(x.dtype).rpartition(".")[2]
 
 
 def _named(weights: Any, source: str, names: tuple) -> list[ndarray]:
@@ -86,6 +91,8 @@ def read_tf_block(weights: Any) -> Form:
     """w_ru [I+C, 2C], w_c [I+C, C], b_ru [2C], b_c [C]; rows x then h, gates r, u | c."""
     w_ru, w_c, b_ru, b_c = _named(weights, "tf_block", ("w_ru", "w_c", "b_ru", "b_c"))
     units, rows = b_c.shape[0], w_c.shape[0]
+    if rows <= units:
+        raise _fail(f"tf_block: w_c must be [I + C, C] with C = {units}; got {w_c.shape}")
     _expect("tf_block", {"w_ru": (w_ru, (rows, 2 * units)), "w_c": (w_c, (rows, units)), "b_ru": (b_ru, (2 * units,))})
     both = np.concatenate([_gates(w_ru, 2), _gates(w_c, 1)])
     return Form(
@@ -102,9 +109,14 @@ def read_keras(weights: Any) -> Form:
         )
     directions = 1 if len(arrays) < 4 else 2
     each = len(arrays) // directions
+    shapes = [a.shape for a in arrays]
+    if directions == 2 and shapes[:each] != shapes[each:]:
+        raise _fail(f"keras: both directions of a Bidirectional must have the same shapes; got {shapes}")
     parts, family = [], ""
     for k in range(directions):
         kernel, recurrent, *bias = arrays[k * each : (k + 1) * each]
+        if recurrent.ndim != 2 or not len(recurrent):
+            raise _fail(f"keras: recurrent_kernel must be [U, G U]; got {recurrent.shape}")
         units = recurrent.shape[0]
         count = recurrent.shape[1] // units
         _expect(
@@ -146,11 +158,16 @@ def read_cudnn_gru(weights: Any) -> Form:
     return Form("after", [Part(w, r, b, c)])
 
 
+CUDNN_ATTRIBUTES = ("num_layers", "num_units", "input_size", "rnn_mode", "input_mode", "direction", "num_proj")
+
+
 def read_cudnn(weights: Any) -> Form:
-    """{"params": flat, "num_layers": …, "num_units": …, "input_size": …, and cudnn_rnn's attributes that are not defaults}."""
+    """{"params": flat, "num_layers": …, "num_units": …, "input_size": …, and attributes that are not defaults}."""
     if not isinstance(weights, Mapping) or not {"params", "num_layers", "num_units", "input_size"} <= set(weights):
         raise _fail('cudnn weights are a dict with "params", "num_layers", "num_units", "input_size" and cudnn_rnn\'s attributes')
     attributes = {k: v for k, v in weights.items() if k != "params"}
+    if unknown := set(attributes) - set(CUDNN_ATTRIBUTES):
+        raise _fail(f"cudnn: beside params the dict has {', '.join(CUDNN_ATTRIBUTES)}; got {', '.join(sorted(unknown))}")
     plan = layout_of("convert", **attributes)
     if plan.mode not in ("gru", "lstm"):
         raise _fail(f"GRU and LSTM weights are converted; got rnn_mode {plan.mode}")
@@ -164,25 +181,40 @@ def read_cudnn(weights: Any) -> Form:
 
 def read_torch(weights: Any) -> Form:
     """A state_dict of nn.GRU or nn.LSTM."""
-    if not isinstance(weights, Mapping) or "weight_ih_l0" not in weights:
+    if not isinstance(weights, Mapping) or "weight_ih_l0" not in weights or "weight_hh_l0" not in weights:
         raise _fail("torch weights are the state_dict of an nn.GRU or nn.LSTM: weight_ih_l0, weight_hh_l0, …")
     arrays = {name: host(a, name) for name, a in weights.items()}
     directions = 2 if "weight_ih_l0_reverse" in arrays else 1
-    parts, k = [], 0
-    family = ""
-    while f"weight_ih_l{k}" in arrays:
-        for way in ("", "_reverse")[:directions]:
-            get: Any = lambda name, end=f"_l{k}{way}": arrays.get(name + end)
-            w, r, projection = get("weight_ih"), get("weight_hh"), get("weight_hr")
-            units = r.shape[1] if projection is None else projection.shape[1]
-            count = len(r) // units
-            if count not in (3, 4):
-                raise _fail(f"torch: a GRU has 3 gates and an LSTM 4; got weight_hh {r.shape}")
-            family = "after" if count == 3 else "lstm"
-            b, c = (None if get(name) is None else get(name).reshape(count, units) for name in ("bias_ih", "bias_hh"))
-            parts.append(Part(w.reshape(count, units, -1), r.reshape(count, units, -1), b, c, projection))
-        k += 1
-    return Form(family, parts, directions)
+    layers = sum(name.startswith("weight_ih_l") for name in arrays) // directions
+    ends = [f"_l{k}{way}" for k in range(layers) for way in ("", "_reverse")[:directions]]
+    kinds = (
+        ["weight_ih", "weight_hh"]
+        + ["bias_ih", "bias_hh"] * ("bias_ih_l0" in arrays)
+        + ["weight_hr"] * ("weight_hr_l0" in arrays)
+    )
+    wanted = [kind + end for end in ends for kind in kinds]
+    if set(arrays) != set(wanted):
+        raise _fail(
+            f"torch: {layers} layer(s) in {directions} direction(s) have the weights {', '.join(wanted)}; got {', '.join(arrays)}"
+        )
+    r, projection = arrays["weight_hh_l0"], arrays.get("weight_hr_l0")
+    rows, width = r.shape if r.ndim == 2 else (0, 0)
+    units = width if projection is None else projection.shape[-1]
+    count = rows // units if units else 0
+    if rows != count * units or count not in (3, 4) or (count == 3 and projection is not None):
+        raise _fail(f"torch: a GRU has 3 gates and an LSTM 4; got weight_hh {r.shape}")
+    parts = []
+    for i, end in enumerate(ends):
+        w = arrays["weight_ih" + end]
+        below = w.shape[-1] if i < directions else directions * width
+        shapes = {"weight_ih": (rows, below), "weight_hh": (rows, width), "weight_hr": (width, units)}
+        _expect("torch", {kind + end: (arrays[kind + end], shapes.get(kind, (rows,))) for kind in kinds})
+        b, c = (
+            None if a is None else a.reshape(count, units) for a in (arrays.get("bias_ih" + end), arrays.get("bias_hh" + end))
+        )
+        r = arrays["weight_hh" + end].reshape(count, units, width)
+        parts.append(Part(w.reshape(count, units, below), r, b, c, arrays.get("weight_hr" + end)))
+    return Form("after" if count == 3 else "lstm", parts, directions)
 
 
 def read_bigdl(weights: Any) -> Form:
@@ -344,11 +376,9 @@ def write_ggml(form: Form) -> dict:
     part = _single(form, "ggml")
     if form.family == "lstm":
         return {"W_gates": _columns(_matrices(part)), "U_gates": _columns(part.r), "b_gates": _columns(_one(part))}
-    found = {}
-    for name, gates in {"W": _matrices(part), "U": part.r, "b": _one(part)}.items():
-        turned = _turned_z(gates)[SWAP]
-        found[f"{name}_zh"], found[f"{name}_n"] = _columns(turned[:2]), _columns(turned[2:])
-    return found
+    turned = [(name, _turned_z(gates)[SWAP]) for name, gates in (("W", _matrices(part)), ("U", part.r), ("b", _one(part)))]
+    found = {f"{name}_zh": _columns(gates[:2]) for name, gates in turned}  # in the order of gru_step's arguments
+    return found | {f"{name}_n": _columns(gates[2:]) for name, gates in turned}
 
 
 READERS: dict[str, Callable] = {

@@ -35,6 +35,8 @@ class CuDNNRecurrent(Recurrent, WeightOptions):
     def __init__(self, units: int, **kwargs: Any):
         options = {k: kwargs.pop(k) for k in WEIGHT_OPTIONS if k in kwargs}
         kwargs.pop("implementation", None)
+        if "zero_output_for_mask" in kwargs:  # there are no masks
+            raise TypeError(f"Keyword argument not understood: 'zero_output_for_mask', by {type(self).__name__}")
         super().__init__(**kwargs)
         if isinstance(units, bool) or not isinstance(units, int | np.integer):
             raise ValueError(f"[{type(self).__name__}] units is a whole number; got {units!r}")
@@ -83,6 +85,7 @@ class CuDNNRecurrent(Recurrent, WeightOptions):
     def get_config(self) -> dict:
         """The constructor's arguments as plain data."""
         config = {**super().get_config(), "units": self.units, **self.option_config("initializer")}
+        config.pop("zero_output_for_mask", None)  # which Bidirectional sets
         config |= {**self.option_config("regularizer"), **self.option_config("constraint")}
         return {**config, "activity_regularizer": regularizers.serialize(self.activity_regularizer)}
 

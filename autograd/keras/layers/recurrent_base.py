@@ -180,12 +180,12 @@ class Recurrent(Layer):
                 f"States received: {states}"
             )
         arrays = [np.asarray(s.detach().cpu().numpy() if isinstance(s, Tensor) else s) for s in given]
-        for i, (a, n) in enumerate(zip(arrays, sizes, strict=True)):
-            if a.dtype.kind not in "USO" and a.shape != (batch, n):
+        real = [np.real(a).astype(np.float64) for a in arrays]  # strings that are no numbers: NumPy's ValueError
+        for i, (a, n) in enumerate(zip(real, sizes, strict=True)):
+            if a.shape != (batch, n):
                 raise ValueError(
                     f"State {i} is incompatible with layer {self.name}: expected shape={(batch, n)} but found shape={a.shape}"
                 )
-        real = [np.real(a).astype(np.float64) for a in arrays]  # strings that are no numbers: NumPy's ValueError
         self._store([create.tensor(a, dtype=self.dtype, device=where) for a in real])
 
     reset_state = reset_states  # Keras 3's name
