@@ -19,6 +19,7 @@ from .errors import saying_what_came
 from .grad_mode import state
 from .tape import make_node, make_pick
 from .tensor import Tensor, rewrap, wrap
+from .webgpu.layout import INDEX_LIMIT
 
 REGISTRY: dict[str, type[Op]] = {}
 
@@ -148,6 +149,9 @@ def _launch(op: type[Op], arrays: Any, attrs: dict) -> Any:
         raise NotImplementedError(
             f'[{op.name}] has no WGSL kernel; move its inputs with .to("cpu"). `make ops` lists what is there'
         )
+    for x in arrays:
+        if getattr(x, "size", 0) >= INDEX_LIMIT and not op.view:  # as expand() can make it without memory
+            raise ValueError(f"[{op.name}] kernels index with 32 bits; shape {x.shape} has {x.size:,} elements. Use parts of it")
     return op.wgpu(*arrays, **attrs)
 
 

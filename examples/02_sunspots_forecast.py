@@ -50,7 +50,7 @@ def rmse(a, b):
     return float(np.sqrt(np.mean((a - b) ** 2)))
 
 
-def train(device="cpu", epochs=150, seed=0, batch=32):
+def train(device="cpu", epochs=50, seed=0, batch=32):
     """Returns the model and each epoch's mean loss. Ctrl-C ends it early, with what it has."""
     windows, following, years = data()
     known = years < FIRST_TEST
@@ -108,6 +108,6 @@ def main(device, epochs, out):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default=os.environ.get("DEVICE") or "cpu")
-    parser.add_argument("--epochs", type=int, default=150)
+    parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--out", type=Path, default=Path("out"))
     main(**vars(parser.parse_args()))

@@ -1,8 +1,10 @@
 """Data parallel on one machine: processes that train as one."""
 
 import os
+import sys
 import threading
-from functools import cache, reduce
+import types
+from functools import cache, partial, reduce
 
 import distributed_workers as workers
 import numpy as np
@@ -145,8 +147,12 @@ def test_wrong_use_says_what_is_wrong():
         distributed.broadcast(ag.zeros(2), 1)
     with pytest.raises(RuntimeError, match="only a process that spawn"):
         distributed.report(1)
-    with pytest.raises(ValueError, match="size is a positive number of processes; got 0"):
-        distributed.spawn(workers.operations, 0)
+    for options in ({"size": 0}, {"size": True}, {"size": 1, "threads": 0}, {"size": 1, "timeout": -1}):
+        name, value = list(options.items())[-1]
+        with pytest.raises(ValueError, match=rf"{name} is a positive number( of processes)?; got {value}"):
+            distributed.spawn(workers.operations, **options)
+    with pytest.raises(TypeError, match="args is a tuple"):
+        distributed.spawn(workers.batches, 1, 5)
     with pytest.raises(TypeError, match=r"\[spawn\] function is sent to other processes .* Lambdas"):
         distributed.spawn(lambda: None, 2)
     with pytest.raises(TypeError, match=r"\[spawn\] args\[1\] is sent"):
@@ -162,6 +168,16 @@ def test_wrong_use_says_what_is_wrong():
     model.module.late = nn.Linear(2, 2)
     with pytest.raises(RuntimeError, match="other parameters than when DataParallel was made"):
         model.sync()
+
+
+def test_a_function_of_a_notebook_is_refused_before_anything_starts(monkeypatch):
+    """New processes have no such __main__; what they say about it goes where a notebook's user does not look."""
+    prompt = types.ModuleType("__main__")
+    exec("def work(): pass", vars(prompt))
+    monkeypatch.setitem(sys.modules, "__main__", prompt)
+    for function in (prompt.work, partial(partial(prompt.work))):
+        with pytest.raises(TypeError, match="function was written in a notebook, at a prompt or with -c"):
+            distributed.spawn(function, 2)
 
 
 def test_a_replica_is_its_module():

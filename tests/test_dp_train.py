@@ -115,8 +115,20 @@ def test_what_dp_train_cannot_use_is_refused_before_anything_starts(tmp_path, mo
         train(make_model=dict)
     with pytest.raises(TypeError, match=r"optimizer is called in each process; got SGD.* functools.partial"):
         train(optimizer=optim.SGD(nn.Linear(2, 2).parameters(), lr=1))
-    with pytest.raises(ValueError, match="at least one device"):
-        train(devices=())
+    for name, wrong in (("epochs", 0), ("epochs", 1.5), ("batch_size", 0), ("seed", -1), ("bucket_bytes", 0), ("max_norm", -1),
+                        ("devices", ()), ("compress", "int8"), ("checkpoint", tmp_path), ("checkpoint", tmp_path / "no/file")):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"{name} (is|has) .*; (got|there)"):
+            train(**{name: wrong})
+    with pytest.raises(TypeError, match="devices is a list"):
+        train(devices="cpu")
+    with pytest.raises(ValueError, match="resume=True goes on from a checkpoint"):
+        train(resume=True)
+    with pytest.raises(ValueError, match="data has no samples"):
+        train(data=workers.numbers(0))
+    with pytest.raises(ValueError, match="tensors share their first size"):
+        train(data=(np.ones((3, 6)), np.ones((4, 3))))
+    with pytest.raises(TypeError, match="makes one; got int"):
+        train(data=5)
     with pytest.raises(ValueError, match='try "wgpu"'):
         train(devices=("cuda:0",))
     with pytest.raises(ArithmeticError, match="no such network"):

@@ -231,6 +231,12 @@ def test_the_forecast_runs_small(device, tmp_path, capsys):
     assert (tmp_path / "new/sunspots.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_forecast_beats_the_naive_one_by_a_fifth(tmp_path):
+    """On 59 years it never saw; 15 epochs are enough."""
+    printed = run(EXAMPLES / "02_sunspots_forecast.py", "--device", "cpu", "--epochs", "15", "--out", tmp_path, cwd=tmp_path)
+    assert float(re.search(r"(\S+)% better than the naive forecast", printed).group(1)) >= 20
+
+
 def test_the_transformer_runs_small(device, capsys):
     example(EXAMPLES / "03_char_transformer.py").main(device, 2, 20, 5)
     printed = capsys.readouterr().out

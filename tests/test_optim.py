@@ -199,6 +199,20 @@ def test_one_dispatch_a_parameter(wgpu):
         assert (stats["dispatches"], stats["bytes_downloaded"], stats["pipelines"]) == (2 if isinstance(optimizer, optim.Adam) else 3, 0, 0)
 
 
+def test_a_step_of_the_digits_model_is_at_most_four_dispatches(wgpu):
+    """examples/01_digits_gru.py: six parameters of a GRU and a linear layer."""
+    model = nn.ModuleList([nn.GRU(8, 64, batch_first=True), nn.Linear(64, 10)]).to(wgpu)
+    optimizer = optim.AdamW(model.parameters(), lr=0.02)
+    for _ in range(2):
+        for p in model.parameters():
+            p.grad = ag.tensor(np.ones(p.shape, np.float32), device=wgpu)
+        ag.wgpu.synchronize()
+        ag.wgpu.reset_stats()
+        optimizer.step()
+        ag.wgpu.synchronize()
+    assert 0 < ag.wgpu.stats()["dispatches"] <= 4
+
+
 MATRIX = [[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]]
 MATRIX_GRADIENTS = [[[0.1, -0.2, 3.0], [1.0, 0.5, -0.5]], [[0.3, 0.0, -1.0], [0.0, 0.0, 2.0]], [[0.0, 0.0, 0.5], [-1.0, 0.25, 0.0]]]
 MATRIX_STEPS = [
@@ -307,3 +321,18 @@ def test_named_parameters_and_pytorchs_state():
     assert (optimizer.state[layer.weight]["step"], optimizer.state[layer.weight]["mu_product"]) == (2, 0.25)
     group["differentiable"] = True
     assert_raises(ValueError, "unknown options", lambda: optimizer.load_state_dict({"state": {}, "param_groups": [group]}))
+
+
+@pytest.mark.parametrize("name", [*dict.fromkeys(name for name, _, _ in STEPS)])
+def test_the_state_goes_where_the_module_goes(name, wgpu):
+    """Steps before and after to(): the same numbers as without it."""
+    options = next(options for n, options, _ in STEPS if n == name)
+    found = []
+    for places in (("cpu", "cpu", "cpu"), ("cpu", wgpu, "cpu")):
+        layer = nn.Linear(1, 1)
+        layer.weight = nn.Parameter(ag.tensor(START))
+        optimizer = getattr(optim, name)([layer.weight], **options)
+        for place in places:
+            run(optimizer, layer.to(place).weight)
+        found.append(array(layer.weight))
+    np.testing.assert_allclose(found[1], found[0], rtol=2e-5, atol=2e-6)

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NoReturn
@@ -36,9 +37,12 @@ def spawn(function: Callable, size: int, args: tuple = (), *, timeout: float = 3
     RuntimeError with the traceback of the rank that raised first, or that says how one ended. The others are ended then,
     within seconds, wherever they are. Ctrl-C ends all. TypeError for a function or arguments that cannot be pickled.
     """
-    if not isinstance(size, int) or size < 1:
-        raise ValueError(f"[spawn] size is a positive number of processes; got {size!r}")
+    for name, value, kind in (("size", size, int), ("threads", threads, int), ("timeout", timeout, int | float)):
+        if not isinstance(value, kind) or isinstance(value, bool) or not value > 0:
+            raise ValueError(f"[spawn] {name} is a positive number{' of processes' * (name == 'size')}; got {value!r}")
     check_picklable("spawn", "function", function)
+    if not isinstance(args, tuple | list):
+        raise TypeError(f"[spawn] args is a tuple of what the function is called with; got {type(args).__name__}")
     for i, a in enumerate(args):
         check_picklable("spawn", f"args[{i}]", a)
     context = get_context("spawn")  # a fork would share the GPU's and the BLAS's state
@@ -63,6 +67,15 @@ def report(message: Any) -> None:
 
 def check_picklable(where: str, name: str, value: Any) -> None:
     """TypeError that says what to do, for what cannot be sent to another process."""
+    inner = value
+    while isinstance(inner, partial):
+        inner = inner.func
+    where_from = getattr(inner if hasattr(inner, "__qualname__") else type(inner), "__module__", None)
+    if where_from == "__main__" and getattr(sys.modules["__main__"], "__spec__", None) is None and not _script():
+        raise TypeError(
+            f"[{where}] {name} was written in a notebook, at a prompt or with -c, where new processes cannot find it. Write it "
+            "in a file beside, and import it"
+        )
     try:
         ForkingPickler.dumps(value)
     except RuntimeError as error:
@@ -73,6 +86,11 @@ def check_picklable(where: str, name: str, value: Any) -> None:
             f"[{where}] {name} is sent to other processes and cannot be pickled: {error}. Lambdas and functions inside "
             "functions cannot: write it at the top of a module (functools.partial adds arguments)"
         ) from error
+
+
+def _script() -> bool:
+    """Whether the program is a file, which new processes can import."""
+    return os.path.isfile(getattr(sys.modules["__main__"], "__file__", None) or "")
 
 
 @contextmanager
@@ -176,7 +194,8 @@ class _Crew:
 
 def _ending(code: int | None) -> str:
     if code is not None and code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
+        name = signal.Signals(-code).name
+        return f"was ended by {name}" + ". Is the shared memory (/dev/shm) full?" * (name == "SIGBUS")
     hint = ". Its own words are above" if code else " before its function returned"
     return f"ended with exit code {code}{hint}"
 

@@ -22,6 +22,7 @@ from ..nn.utils import clip_grad_norm_
 from ..optim import Optimizer
 from .backend import backend
 from .buckets import BYTES
+from .compression import compressor
 from .launch import check_picklable, report, spawn
 from .output import save
 from .parallel import DataParallel, weights_digest
@@ -54,11 +55,16 @@ def dp_train(make_model: Callable, data: Any, loss_fn: Callable, *, optimizer: C
     history: {"loss": each epoch's mean over all samples, "samples_per_second": […], "ranks": [{"pid", "device", "samples"}]}.
     progress prints a line an epoch; on_epoch(record) is called here, in the caller's process.
     checkpoint: a file that rank 0 replaces after each epoch. resume=True goes on from it, if it is there, and gives the same
-    losses and weights, to the bit, as a run that was not interrupted; what is random depends on seed, epoch and rank alone.
+    losses and weights, to the bit, as a run on as many devices that was not interrupted; what is random depends on seed, epoch
+    and rank alone.
 
     RuntimeError with the traceback of a rank that failed; the others are ended. Ctrl-C ends all. FileExistsError for a
     checkpoint that is there without resume; ValueError for one of other settings; TypeError for what cannot be pickled.
     """
+    if isinstance(devices, str):
+        raise TypeError(f"[dp_train] devices is a list, with a device for each process; got {devices!r}. [{devices!r}] * 2?")
+    if resume and checkpoint is None:
+        raise ValueError("[dp_train] resume=True goes on from a checkpoint; give its path")
     job = _Job(make_model, data, loss_fn, optimizer, [str(as_device(d)) for d in devices], epochs, batch_size, max_norm, schedule,
                shuffle, seed, None if checkpoint is None else os.path.abspath(checkpoint), bucket_bytes, compress)  # fmt: skip
     job.check()
@@ -106,8 +112,19 @@ class _Job:
 
     def check(self) -> None:
         """Raise for what could only fail later, in every worker."""
-        if not self.devices or self.epochs < 1:
-            raise ValueError(f"[dp_train] at least one device and one epoch; got {self.devices} and {self.epochs}")
+        if not self.devices:
+            raise ValueError("[dp_train] devices has at least one device; got none")
+        for name, low in (("epochs", 1), ("batch_size", 1), ("seed", 0), ("bucket_bytes", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < low:
+                raise ValueError(f"[dp_train] {name} is an integer from {low} on; got {value!r}")
+        if self.max_norm is not None and not self.max_norm > 0:
+            raise ValueError(f"[dp_train] max_norm is a positive number or None; got {self.max_norm!r}")
+        if self.compress is not None:
+            compressor(self.compress)
+        path = self.checkpoint
+        if path is not None and (os.path.isdir(path) or not os.path.isdir(os.path.dirname(path))):
+            raise ValueError(f"[dp_train] checkpoint is a file in a folder that is there; got {path}")
         for name in ("make_model", "loss_fn", "optimizer", "schedule"):
             value = getattr(self, name)
             if not callable(value) and not (name == "schedule" and value is None):
@@ -115,6 +132,8 @@ class _Job:
                 raise TypeError(f"[dp_train] {name} is called in each process; got {type(value).__name__}{hint}")
             check_picklable("dp_train", name, value)
         check_picklable("dp_train", "data", self.data)
+        if not callable(self.data) or hasattr(self.data, "__getitem__"):
+            _dataset(self.data)
 
     def read(self) -> dict:
         """The checkpoint, checked against these settings."""
@@ -241,9 +260,11 @@ def _dataset(data: Any) -> Any:
     if callable(data) and not hasattr(data, "__getitem__"):
         data = data()
     if isinstance(data, tuple | list) and data and all(hasattr(part, "shape") for part in data):
-        return datasets.TensorDataset(*(as_tensor(part) for part in data))
-    if not hasattr(data, "__getitem__") or not hasattr(data, "__len__") or not len(data):
-        raise TypeError(f"[dp_train] data is a Dataset with samples, a tuple of tensors, or makes one; got {type(data).__name__}")
+        data = datasets.TensorDataset(*(as_tensor(part) for part in data))
+    if not hasattr(data, "__getitem__") or not hasattr(data, "__len__"):
+        raise TypeError(f"[dp_train] data is a Dataset, a tuple of tensors, or makes one; got {type(data).__name__}")
+    if not len(data):
+        raise ValueError("[dp_train] data has no samples")
     return data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct
+from typing import Any
 
 import numpy as np
 
@@ -127,7 +128,7 @@ def over_heads(mask: Array | None, q: Array) -> Array | None:
     return mask.view(shape, broadcast_strides(mask.shape, mask.strides, shape), mask.offset)
 
 
-def cut_by_heads(kernels: Attention, arrays: tuple, most: int, attrs: dict):
+def cut_by_heads(kernels: Any, arrays: tuple, most: int, attrs: dict):
     """The launcher on some of the heads at a time. What dropout keeps depends on the place among all of them."""
     if attrs["p"]:
         raise ValueError(

@@ -360,15 +360,19 @@ class Gpu:
         self.device = Device("closed wgpu", self.device.index)
         self.wgpu_device.destroy()
 
-    def flush(self):
-        """Submit what is queued, waiting expressions included, and return at once."""
+    def compute_waiting(self):
+        """Queue what waits in expressions."""
         if self.waiting:
             from .fuse import compute_all
 
             compute_all(self)
+
+    def flush(self):
+        """Submit what is queued, waiting expressions included, and return at once."""
+        self.compute_waiting()
         self.queue.flush()
 
     def synchronize(self):
         """Submit what is queued, waiting expressions included, and wait until it is done."""
-        self.flush()
+        self.compute_waiting()
         self.queue.wait()

@@ -6,6 +6,9 @@ calls the C functions that those wrappers call. AUTOGRAD_WGPU_SAFE=1 takes the p
 
 import os
 
+import numpy as np
+
+from .buffers import failure
 from .shaders import SLOT_BYTES
 
 
@@ -17,9 +20,18 @@ def choose():
 
 
 class SafeRecorder:
-    """Binds and records with wgpu's documented objects only."""
+    """Binds, records and reads with wgpu's documented objects only."""
 
-    map_mode = "READ"
+    def read(self, target, nbytes, take):
+        """take(the first bytes of a mappable buffer as uint8) once all that was submitted is done."""
+        try:
+            target.map_async("READ", 0, nbytes).sync_wait()
+        except RuntimeError as error:
+            raise failure("[wgpu] the device refused a download", error) from error
+        try:
+            return take(np.frombuffer(target.read_mapped(0, nbytes, copy=False), np.uint8))
+        finally:
+            target.unmap()
 
     def bind(self, device, layout, arena, buffers):
         """A bind group: the arena's current slot, then (buffer, start, bytes or None: all of it)."""
@@ -43,26 +55,61 @@ class SafeRecorder:
 class FastRecorder:
     """Binds and records with the library's C functions: three calls a dispatch."""
 
-    # What wgpu's own read_buffer maps with: READ submits an empty batch first.
-    map_mode = "READ_NOSYNC"
-
     def __init__(self):
         try:
             from wgpu.backends.wgpu_native import _api
 
             lib, self.ffi = _api.lib, _api.ffi
-            self.errors = _api.error_handler
+            self.errors, self.text_of = _api.error_handler, _api.from_c_string_view
             self.whole = lib.WGPU_WHOLE_SIZE
             self.create_bind_group = lib.wgpuDeviceCreateBindGroup
             self.release_bind_group = lib.wgpuBindGroupRelease
             self.set_pipeline = lib.wgpuComputePassEncoderSetPipeline
             self.set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
             self.dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
+            self.map, self.unmap = lib.wgpuBufferMapAsync, lib.wgpuBufferUnmap
+            self.mapped_range, self.poll = lib.wgpuBufferGetConstMappedRange, lib.wgpuDevicePoll
+            self.mapping(lib.WGPUMapMode_Read, lib.WGPUCallbackMode_AllowProcessEvents, lib.WGPUMapAsyncStatus_Success)
         except (ImportError, AttributeError) as error:
             raise RuntimeError(
                 "[wgpu] this wgpu release moved the handles that the fast path records "
                 f"through ({error}); set AUTOGRAD_WGPU_SAFE=1 or install wgpu>=0.32,<0.33."
             ) from error
+
+    def mapping(self, mode, callback_mode, success):
+        """How a buffer is mapped: the callback enters in a list what went wrong, None where nothing did."""
+        ffi, text_of, self.map_mode, self.callback_mode = self.ffi, self.text_of, mode, callback_mode
+        # Until the library called back, even if nobody waits any more, it may use these.
+        self.asked = asked = {}
+
+        def called(status, message, handle, _):
+            ffi.from_handle(handle).append(None if status == success else f"{text_of(message)} (status {status})")
+            asked.pop(handle, None)
+
+        self.called = ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", called)
+
+    def read(self, target, nbytes, take):
+        """take(the first bytes of a mappable buffer as uint8) once all that was submitted is done.
+
+        The waiting thread polls: wgpu's own wait wakes a second one, which costs more than a small kernel. Ctrl-C
+        comes when the device has done what was submitted.
+        """
+        buffer, device, said = target._internal, target._device._internal, []
+        handle, how = self.ffi.new_handle(said), self.ffi.new("WGPUBufferMapCallbackInfo *")
+        how.mode, how.callback, how.userdata1 = self.callback_mode, self.called, handle
+        self.asked[handle] = said
+        try:
+            self.checked(self.map, buffer, self.map_mode, 0, nbytes, how[0])
+            while not said:
+                self.checked(self.poll, device, True, self.ffi.NULL)
+        except RuntimeError as error:
+            raise failure("[wgpu] the device refused a download", error) from error
+        if said[0] is not None:
+            raise failure("[wgpu] the device refused a download", said[0])
+        try:
+            return take(np.frombuffer(self.ffi.buffer(self.mapped_range(buffer, 0, nbytes), nbytes), np.uint8))
+        finally:
+            self.unmap(buffer)
 
     def checked(self, call, *args):
         """Call, and raise what the library reports meanwhile: else it would only be logged."""

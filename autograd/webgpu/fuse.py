@@ -106,6 +106,8 @@ def pend(launcher, operands, main, dtype):
                     leaves = (*leaves, x)
     if ops == 1 and not leaves and main == dtype == FLOAT32 and launcher.name in FOLDED:
         return constant(shape, folded(launcher.name, args), dtype, gpu)
+    if ops > MAX_OPS:  # what is shared was counted more than once
+        ops = 1 + distinct(args)
     if ops > MAX_OPS or len(leaves) > MAX_READS:
         args, ops = [cut(x) for x in operands], 1
         leaves = tuple([x for x in args if isinstance(x, Array)])
@@ -133,6 +135,17 @@ def folded(name, args):
     """The value of an op on constants and numbers, in float32."""
     with np.errstate(all="ignore"):
         return float(FOLDED[name](*[np.float32(x.args[0] if isinstance(x, Pending) else x) for x in args]))
+
+
+def distinct(args):
+    """How many ops have to be computed for these arguments."""
+    seen, stack = set(), [*args]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Pending) and x.launcher is not None and x.storage is None and id(x) not in seen:
+            seen.add(id(x))
+            stack.extend(x.args)
+    return len(seen)
 
 
 def cut(x):
@@ -227,9 +240,13 @@ def at_once(launcher, operands, plan):
 
 
 def run(group):
-    """Compute values of one shape in one kernel; in one kernel an op where there is only one, or too many numbers."""
+    """Compute values of one shape in one kernel; in one an op where there is only one, or too many numbers or buffers.
+
+    What was one buffer to read may be many by now: operands that got memory of their own.
+    """
     expression = Expression(group)
-    if (len(expression.nodes) == 1 and expression.leaves) or expression.words > MAX_WORDS:
+    too_many = expression.words > MAX_WORDS or len(expression.leaves) + len(group) > MAX_BUFFERS
+    if too_many or (len(expression.nodes) == 1 and expression.leaves):
         for p in expression.nodes:
             finish(p, p.launcher.direct(*operands_of(p), dtype=p.main)._storage)
     else:

@@ -8,12 +8,13 @@ import numpy as np
 
 from . import shaders
 from .buffers import STORED, Array, Storage
-from .elementwise import BOOL, TYPE_LIBS, WORKGROUP, Plan, readings, scalar_word
+from .elementwise import BOOL, TYPE_LIBS, Plan, readings, scalar_word
 from .layout import broadcast_strides, coalesce, contiguous_strides, element_count, pack_words, workgroups
 from .packed import PACKED
 from .shaders import WGSL_TYPES, Source
 
 MAX_WORDS = 64  # of a parameter slot
+WORKGROUP = 256  # a workgroup costs software Vulkan a quarter of a microsecond
 LANES = "xyzw"
 FORMATS = {"f32": "f", "i32": "i", "u32": "I"}
 UINT8 = np.dtype(np.uint8)

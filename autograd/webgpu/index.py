@@ -16,7 +16,7 @@ from .layout import (
 )
 from .movement import copy, copy_into, narrow
 from .packed import widened
-from .pieces import gathered, pairs_of, scattered, too_large
+from .pieces import gathered, once, pairs_of, scattered, too_large
 from .reduce import Fold
 from .shaders import WGSL_TYPES
 from .sort import sorted_pairs
@@ -46,7 +46,7 @@ def index_bounds(index):
 
 def read_bounds(index):
     """The bounds by way of a download, of the whole where that is cheap."""
-    gpu = index.gpu
+    gpu, index = index.gpu, once(index)
     if index.size <= SMALL:
         values = gpu.download(index)
         return int(values.min()), int(values.max())

@@ -16,8 +16,8 @@ lower, higher = Binary("minimum"), Binary("maximum")
 
 
 def too_large(arrays, count):
-    """Whether a kernel cannot see one of its operands, or an array of `count` elements that it makes (or None: no more)."""
-    gpu = next(a.gpu for a in arrays if a is not None)
+    """Whether a kernel cannot see one of its operands (None: there is none), or an array of `count` elements that it makes."""
+    gpu = (arrays[0] or arrays[1]).gpu
     if count * 4 > gpu.pool.max_binding:
         return True
     return gpu.has_large and any(a is not None and a._storage is not None and a._storage.large for a in arrays)
@@ -177,7 +177,7 @@ def scattered(combine, x, index, src, axis):
 
 def pairs_of(index):
     """How many numbers the sorted (key, place) pairs of an index are at most, in rows of a power of two."""
-    return 4 * element_count(tuple(1 if s == 0 else n for n, s in zip(index.shape, index.strides)))
+    return 4 * once(index).size
 
 
 def room_to_sort(index, axis):
@@ -211,5 +211,9 @@ def shifted(index, start):
     """index - start, as seldom as it repeats itself."""
     if not start:
         return index
-    once = index.view([1 if s == 0 else n for n, s in zip(index.shape, index.strides)], index.strides, index.offset)
-    return spread(sub(once, start), index.shape)
+    return spread(sub(once(index), start), index.shape)
+
+
+def once(index):
+    """An index without its repetitions: one entry along each dimension of stride 0."""
+    return index.view([1 if s == 0 else n for n, s in zip(index.shape, index.strides)], index.strides, index.offset)

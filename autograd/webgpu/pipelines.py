@@ -7,7 +7,7 @@ import wgpu
 from .buffers import failure
 from .shaders import SLOT_BYTES, Source, access
 
-MAX_KERNELS = 2048
+MAX_KERNELS = 512  # of software Vulkan each takes megabytes
 BINDING_TYPES = {"u": "uniform", "r": "read-only-storage", "w": "storage"}
 
 

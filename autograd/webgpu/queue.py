@@ -9,6 +9,7 @@ from ..interrupts import held
 from .buffers import failure
 from .pool import size_class
 from .shaders import SLOT_BYTES
+from .timestamps import label
 
 MAX_BATCH = 512
 STAGED_LIMIT = 1 << 18
@@ -33,6 +34,7 @@ class Queue:
         self.lock = threading.RLock()
         self.work = []
         self.params = []
+        self.params_there = b""  # what the arena holds
         self.staged = []
         self.staging = None
         self.mappable = {}
@@ -97,13 +99,19 @@ class Queue:
             self.work, self.params, self.staged = [], [], []
             self.pool.batch += 1
             try:
-                if params:
-                    self.device.queue.write_buffer(self.arena, 0, b"".join(params))
+                self._write_params(b"".join(params))
                 self._submit(work, staged, fetch)
             except (wgpu.GPUError, RuntimeError) as error:
                 raise self._salvage(work, staged, error) from error
             self.counters["dispatches"] += len(work) - len(staged)
             self.counters["submits"] += 1
+
+    def _write_params(self, data):
+        """Bring the arena up to date. A training step's are often those of the last: a write costs more than to compare."""
+        if not self.params_there.startswith(data):
+            kept, self.params_there = self.params_there[len(data) :], b""
+            self.device.queue.write_buffer(self.arena, 0, data)
+            self.params_there = data + kept
 
     def read(self, buffer, start, nbytes, take=np.ndarray.copy):
         """take(a buffer's bytes as uint8) once everything queued so far is done; the bytes are gone afterwards."""
@@ -112,14 +120,10 @@ class Queue:
             with self.lock:
                 target = self.mappable.pop(size, None) or self._create_mappable(size)
                 self.flush((buffer, start, target, 0, nbytes))
-            # Other threads go on recording while this one waits, however long that is.
-            target.map_async(self.recorder.map_mode, 0, nbytes).sync_wait()
-            try:
-                data = take(np.frombuffer(target.read_mapped(0, nbytes, copy=False), np.uint8))
-            finally:
-                target.unmap()
         except wgpu.GPUError as error:
             raise failure("[wgpu] the device refused a download", error) from error
+        # Other threads go on recording while this one waits, however long that is.
+        data = self.recorder.read(target, nbytes, take)
         if size <= KEEP_MAPPABLE:
             self.mappable[size] = target
         return data
@@ -207,7 +211,7 @@ class Queue:
                 self.device, kernel.layout.group_layout, self.arena, buffers
             )
         except (wgpu.GPUError, RuntimeError) as error:
-            raise failure(f"[{kernel.name}] the device refused its buffers", error) from error
+            raise failure(f"[{label(kernel)}] the device refused its buffers", error) from error
         self.groups[key] = group
         return group
 
@@ -215,8 +219,7 @@ class Queue:
         nbytes = max(storage.buffer.size for storage in storages if storage.large)
         raise ValueError(
             f"[{kernel.name}] a tensor's memory of {nbytes:,} bytes is more than the {self.pool.max_binding:,} that "
-            "this adapter binds at once. Elementwise ops, copies, sums and products run in pieces, this does not: "
-            "use it on parts, after .clone()."
+            "this adapter binds at once. Other ops run in pieces, this does not: use it on parts, after .clone()."
         )
 
     def forget(self, idents):
@@ -235,7 +238,7 @@ class Queue:
         for i, item in enumerate(work):
             problem = item and self._problem(item)
             if problem:
-                said = failure(f"[{item[0].name}] the device refused this dispatch", problem)
+                said = failure(f"[{label(item[0])}] the device refused this dispatch", problem)
                 kept[i] = SKIPPED
         try:
             self._submit(kept, staged, None)

@@ -7,7 +7,7 @@ import pytest
 
 import autograd as ag
 from autograd import webgpu
-from autograd.webgpu import adapter, matmul
+from autograd.webgpu import adapter, fuse, matmul
 from autograd.webgpu.launch import Binary, Matmul, Reduce, Unary, copy_into
 
 LOST = """
@@ -160,6 +160,52 @@ def test_threads_on_two_devices(pair):
     for thread in threads:
         thread.join(120)
     assert not failures
+
+
+def test_threads_train_on_one_device(gpu):
+    """Each with a model of its own: recording, waiting expressions, gradients, steps in place and reads in between."""
+
+    def losses(seed, device):
+        rng = np.random.default_rng(seed)
+        x, w = (ag.tensor(rng.standard_normal(s).astype(np.float32), device=device) for s in ((12, 7), (7, 5)))
+        w.requires_grad_()
+        optimizer, seen = ag.optim.AdamW([w], 0.05), []
+        for _ in range(8):
+            optimizer.zero_grad()
+            loss = ((x @ w).tanh().softmax(1) ** 2).sum()
+            loss.backward()
+            optimizer.step()
+            seen.append(loss.item())
+        return seen
+
+    found = {}
+    threads = [threading.Thread(target=lambda k=k: found.update({k: losses(k, "wgpu")})) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    for k in range(4):
+        np.testing.assert_allclose(found[k], losses(k, "cpu"), rtol=1e-4)
+
+
+def test_a_refused_dispatch_of_a_program_names_op_and_kernel_and_the_device_goes_on(gpu, monkeypatch):
+    """What the driver says never comes alone: here of an expression, a reduction and a product of too many workgroups."""
+    x = ag.ones(8, 8, device="wgpu") * 2
+    x.sum().item()
+    record = gpu.record
+
+    def too_many(kernel, key, storages, params, *groups):
+        record(kernel, key, storages, params, 70_000)
+
+    monkeypatch.setattr(fuse, "ENABLED", True)
+    uses = {r"fused\(exp, mul, add\)": lambda: x.exp() * x + 1, "sum": lambda: x.sum(1), r"matmul\w*": lambda: x @ x}
+    for name, use in {**uses, "softmax": lambda: x.softmax(1)}.items():
+        monkeypatch.setattr(gpu, "record", too_many)
+        y = use()
+        with pytest.raises(RuntimeError, match=rf"^\[{name}\] the device refused this dispatch"):
+            y.numpy()
+        monkeypatch.setattr(gpu, "record", record)
+        assert (x * 3 - 1).sum().item() == 64 * 5
 
 
 @pytest.mark.parametrize("shape", [(70, 9, 40), (5, 40, 8, 33), (40, 8, 70)])

@@ -14,4 +14,5 @@ def test_hostile_calls_never_abort(wgpu):
     done = subprocess.run([sys.executable, script, calls], env=environment, capture_output=True, text=True)
     last = done.stdout.splitlines()
     assert done.returncode == 0, f"call {last[-1] if last else 0} ended the process: {done.stderr[-3000:]}"
-    assert f"{calls} calls:" in done.stdout and "Validation Error" not in done.stdout, done.stdout[-3000:]
+    # Behind the counts stand the errors that say nothing to a user: the driver's words, an AttributeError.
+    assert last[-1].startswith(f"{calls} calls:"), done.stdout[-3000:]

@@ -7,7 +7,7 @@ import pytest
 
 import autograd as ag
 from autograd import webgpu
-from autograd.webgpu import shaders
+from autograd.webgpu import fuse, shaders
 from autograd.webgpu.launch import Adam, Binary, Matmul, Reduce, Softmax, Unary, copy_into, full
 
 REPORT = """
@@ -70,7 +70,8 @@ def test_uploads_are_batched(gpu):
     assert total.sum().item() == 15 * 190 and gpu.counters["submits"] == before + 1
 
 
-def test_a_number_that_is_read_flushes_what_it_needs(gpu):
+def test_a_number_that_is_read_flushes_what_it_needs(gpu, monkeypatch):
+    monkeypatch.setattr(fuse, "ENABLED", True)  # with AUTOGRAD_FUSE=0 nothing waits, by design
     x, y = ag.ones(4, 6, device="wgpu") * 2, ag.ones(3, device="wgpu") * 1
     loss, other = x.sum(), y.exp() + 1
     assert loss.item() == 48

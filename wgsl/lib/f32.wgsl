@@ -16,15 +16,11 @@ fn to_byte(x: T) -> u32 { return bitcast<u32>(i32(x)) & 255u; }
 
 // max() may drop a NaN: test for it.
 fn max_of(a: T, b: T) -> T {
-  if (is_nan(a)) { return a; }
-  if (is_nan(b)) { return b; }
-  return select(b, a, a > b);
+  return select(select(b, a, a > b || is_nan(a)), b, is_nan(b));
 }
 
 fn min_of(a: T, b: T) -> T {
-  if (is_nan(a)) { return a; }
-  if (is_nan(b)) { return b; }
-  return select(b, a, a < b);
+  return select(select(b, a, a < b || is_nan(a)), b, is_nan(b));
 }
 
 // The rest of a / b with the sign of a, exact: a - b * trunc(a / b) is not.

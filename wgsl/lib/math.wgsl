@@ -32,7 +32,7 @@ fn copy_sign(x: f32, s: f32) -> f32 {
 
 // y * 2^k for |k| < 252: ldexp() is allowed to fail where 2^k alone leaves the range.
 fn scale_by_power(y: f32, k: i32) -> f32 {
-  let half = k / 2;
+  let half = k >> 1u;
   let first = bitcast<f32>(u32(half + 127) << 23u);
   let second = bitcast<f32>(u32(k - half + 127) << 23u);
   return y * first * second;
@@ -44,21 +44,23 @@ fn expm1_core(r: f32) -> f32 {
   return r + r * r * q;
 }
 
+// z - k ln 2 in two parts: k times the first is exact.
+fn rest_of_power(z: f32, k: f32) -> f32 {
+  return (z - k * 0.693359375) + k * 0.00021219444;
+}
+
 fn exp_safe(x: f32) -> f32 {
-  if (is_nan(x)) { return x; }
   let z = clamp(x, -104.0, 89.0);
   let k = round(z * 1.442695);
-  // ln 2 in two parts: k times the first is exact.
-  let r = (z - k * 0.693359375) + k * 0.00021219444;
-  return select(scale_by_power(1.0 + expm1_core(r), i32(k)), infinity(), x > 88.72284);
+  let y = scale_by_power(1.0 + expm1_core(rest_of_power(z, k)), i32(k));
+  return select(select(y, infinity(), x > 88.72284), x, is_nan(x));
 }
 
 fn exp2_safe(x: f32) -> f32 {
-  if (is_nan(x)) { return x; }
   let z = clamp(x, -150.0, 128.0);
   let k = round(z);
   let y = scale_by_power(1.0 + expm1_core((z - k) * LN2), i32(k));
-  return select(y, infinity(), x >= 128.0);
+  return select(select(y, infinity(), x >= 128.0), x, is_nan(x));
 }
 
 fn expm1_safe(x: f32) -> f32 {
@@ -103,9 +105,11 @@ fn log1p_safe(x: f32) -> f32 {
 
 // tanh() overflows to NaN on some drivers and loses precision near 0.
 fn tanh_safe(x: f32) -> f32 {
-  if (is_nan(x)) { return x; }
-  let e = expm1_safe(2.0 * min(abs(x), 10.0));
-  return copy_sign(e / (e + 2.0), x);
+  let z = 2.0 * min(abs(x), 10.0);
+  let k = round(z * 1.442695);
+  let power = bitcast<f32>((i32(k) + 127) << 23u);
+  let e = power * expm1_core(rest_of_power(z, k)) + (power - 1.0);
+  return select(copy_sign(e / (e + 2.0), x), x, is_nan(x));
 }
 
 fn sigmoid_safe(x: f32) -> f32 {
