@@ -4,11 +4,18 @@
 @group(0) @binding(2) var<storage, read_write> y: array<vec4<S>>;
 alias P = vec4<A>;
 
+// Sums of sums of 16: what rounding loses grows with the longer of the two, not with the number of elements.
 fn walked(base: u32, first: u32, step: u32) -> P {
   var acc = vec4<A>(start());
-  for (var j = first; j < p.length; j += step) {
-    let v = vec4<T>(x[base + folded(j)]);
-    acc = joined(acc, vec4<A>(enter(v.x), enter(v.y), enter(v.z), enter(v.w)));
+  var j = first;
+  while (j < p.length) {
+    var part = vec4<A>(start());
+    let stop = min(j + 16u * step, p.length);
+    for (; j < stop; j += step) {
+      let v = vec4<T>(x[base + folded(j)]);
+      part = joined(part, vec4<A>(enter(v.x), enter(v.y), enter(v.z), enter(v.w)));
+    }
+    acc = joined(acc, part);
   }
   return acc;
 }
