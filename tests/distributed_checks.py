@@ -66,7 +66,7 @@ def operations(pieces=1 << 14):
 def sums_have_the_same_bits_on_all_ranks():
     """Whatever algorithm the size of the array selects."""
     for kind in (np.float32, np.float64):
-        for count in (1, 7, 1000, 65_537, 1_000_003):
+        for count in (1, 7, 1000, 65_537, 262_147):
             values = np.random.default_rng(backend().rank).standard_normal(count).astype(kind)
             backend().all_reduce(values)
             digest = ag.from_numpy(values)

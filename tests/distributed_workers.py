@@ -32,14 +32,14 @@ class Net(nn.Module):
 
 
 class Dropping(Net):
-    """With dropout and running statistics: what is random, and what is not trained."""
+    """With dropout and running statistics, which have a say in training: what is random, and what is not trained."""
 
     def __init__(self):
         super().__init__(ag.float32, nn.BatchNorm1d)
         self.drop = nn.Dropout(0.2)
 
     def forward(self, x):
-        return self.last(self.drop(self.norm(self.first(x)).tanh()))
+        return self.last(self.drop(self.norm(self.first(x)).tanh()) + self.norm.running_mean)
 
 
 class Exploding(nn.Module):

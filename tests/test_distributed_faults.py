@@ -27,10 +27,12 @@ def failing(function, size, *args, **options):
 
 
 def test_what_a_rank_raises_is_raised_with_its_traceback():
-    error = failing(workers.raises, 2)
+    heard = []
+    error = failing(workers.raises, 2, listen=heard.append)
     assert "[spawn] rank 1 of 2 raised:\nTraceback" in str(error)
     assert "in raises\n" in str(error) and str(error).endswith("KeyError: 'the third drawer'\n")
     assert isinstance(error.__cause__, KeyError)
+    assert heard == ["[distributed] rank 0 stops: another rank failed"]
 
 
 def test_an_error_that_cannot_be_sent_is_sent_as_text():

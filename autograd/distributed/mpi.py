@@ -31,6 +31,7 @@ _SHORT = {kind.numpy: kind for kind in dtypes.SHORT}
 
 class MPI(Backend):
     """The ranks of MPI's world. grace: seconds that an operation may still take once a rank it waits for has ended.
+    timeout: seconds that a rank waits for the others in one operation, who may be at something else for good.
 
     An error that nobody catches is shown with its rank, and ends all ranks (MPI_Abort); so does one rank ending its
     program while others wait for it.
@@ -39,12 +40,15 @@ class MPI(Backend):
 
     name = "mpi"
 
-    def __init__(self, grace: float = 10.0):
+    def __init__(self, grace: float = 10.0, timeout: float = 1800.0):
+        for option, value in (("grace", grace), ("timeout", timeout)):
+            if not isinstance(value, int | float) or not value >= 0:
+                raise ValueError(f"[init] {option} is a number of seconds; got {value!r}")
         super().__init__()
         self._mpi = mpi = _mpi4py()
         if mpi.Query_thread() < mpi.THREAD_SERIALIZED:
             raise RuntimeError("[init] MPI must allow calls from one thread at a time; mpi4py.rc.thread_level asks for it")
-        self._grace = grace
+        self._grace, self._timeout = grace, timeout
         self._world, self._notes = mpi.COMM_WORLD.Dup(), mpi.COMM_WORLD.Dup()  # apart from the program's own messages
         self.rank, self.size = self._world.rank, self._world.size
         here = self._world.Split_type(mpi.COMM_TYPE_SHARED)
@@ -96,12 +100,18 @@ class MPI(Backend):
 
     def _wait(self, request: Any, name: str) -> None:
         """Test until the request is done. RuntimeError when a rank that it waits for is over."""
-        tests, alone = 0, None
+        tests, alone, begun = 0, None, 0.0
         while not request.Test():
             tests += 1
             if tests <= _EAGER:
                 continue
             time.sleep(_PAUSE)
+            begun = begun or time.monotonic()
+            if time.monotonic() - begun > self._timeout:
+                raise RuntimeError(
+                    f"[{name}] rank {self.rank} waited {self._timeout:g} s. Do all ranks call the same operations? "
+                    'init("mpi", timeout=...) waits longer'
+                )
             self._listen()
             if self._ended:
                 alone = alone or time.monotonic()  # what they sent before they ended may still be under way
