@@ -137,6 +137,11 @@ def zeros_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: 
     return full_like(x, 0, dtype, device, requires_grad)
 
 
+def empty_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor in x's shape, dtype and device whose values do not matter yet (zeros, as with empty)."""
+    return zeros_like(x, dtype, device, requires_grad)
+
+
 def ones_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones in x's shape, dtype and device."""
     return full_like(x, 1, dtype, device, requires_grad)

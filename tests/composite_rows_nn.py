@@ -117,6 +117,17 @@ def refused(text, call):
     return ValueError, text, call
 
 
+def unpooled(x, sizes):
+    """Each element of x where UNPOOL says, in planes of `sizes`."""
+    planes = x.reshape(-1, 3 if len(sizes) == 1 else 6 if len(sizes) == 2 else 12)
+    y = np.zeros((len(planes), math.prod(sizes)))
+    for plane, values, places in zip(y, planes, np.reshape(UNPOOL, planes.shape)):
+        for value, place in zip(values, places):
+            plane[place] = value
+    return y.reshape(*x.shape[: x.ndim - len(sizes)], *sizes)
+
+
+UNPOOL = [[[[0, 3, 5], [2, 1, 4]], [[4, 2, 0], [1, 5, 3]]]]
 LABELS = [[0, 2, -1], [1, -1, 0]]
 SIGNS = [1.0, -1.0, 1.0]
 
@@ -146,6 +157,16 @@ ROWS = {
     "max_pool2d": Row(
         (Case(lambda x: F.max_pool2d(x, 3, 2, 1), lambda x: pooled(x, max, 3, 2, 1), (((1, 2, 5, 6),),)),), PAIR,
         errors=(refused("[max_pool2d] padding must be in", lambda d: F.max_pool2d(ag.ones(1, 4, 4, device=d), 2, padding=2)),),
+    ),
+    "max_unpool2d": Row(
+        (Case(lambda x: F.max_unpool2d(x, on(x, UNPOOL), 2), lambda x: unpooled(x, (4, 6)), (((1, 2, 2, 3),),)),
+         Case(lambda x: F.max_unpool1d(x, on(x, UNPOOL).reshape(4, 3), 3, 2, 1, [6]), lambda x: unpooled(x, (6,)), (((4, 3),),)),
+         Case(lambda x: F.max_unpool3d(x, on(x, UNPOOL), (1, 2, 2), output_size=(2, 5, 6)), lambda x: unpooled(x, (2, 5, 6)), (((1, 2, 2, 3),),))),
+        PAIR, linear="jointly",
+        errors=(refused("[max_unpool2d] indices are what max_pool2d", lambda d: F.max_unpool2d(ag.ones(1, 2, 2, device=d), ag.zeros(1, 2, dtype="int64", device=d), 2)),
+                refused("differ from (4, 6) by less than (2, 2)", lambda d: F.max_unpool2d(ag.ones(1, 2, 3, device=d), ag.zeros(1, 2, 3, dtype="int64", device=d), 2, output_size=(4, 8))),
+                (IndexError, "[max_unpool1d] indices must lie in [0, 3]; got 5. Give the size before pooling",
+                 lambda d: F.max_unpool1d(ag.ones(1, 2, device=d), ag.tensor([[0, 5]], device=d), 2))),
     ),
     "avg_pool2d": Row(
         (Case(lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), lambda x: pooled(x, lambda v: math.fsum(v) / len(v), 3, 2, 1), (((1, 2, 5, 6),),)),

@@ -1,5 +1,6 @@
 """Ctrl-C at any point: parameters are old or new, and training goes on as if nothing had been."""
 
+import contextlib
 import random
 import signal
 import sys
@@ -186,6 +187,29 @@ def test_a_step_is_done_or_not_begun(name, device):
         if same_as_old:
             step()
             assert all(map(np.array_equal, setting.values(), new))
+
+
+def test_an_average_is_taken_or_not(device):
+    def ready():
+        ag.manual_seed(0)
+        model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).to(device)
+        average = optim.swa_utils.AveragedModel(model)
+        average.update_parameters(model)
+        with ag.no_grad():
+            [t.add_(1) for t in (*model.parameters(), model[1].running_mean)]
+        return average, lambda: average.update_parameters(model)
+
+    def values(average):
+        return [array(t).copy() for t in average.state_dict().values()]
+
+    average, take = ready()
+    old, total, new = values(average), pressed_at(0, take), values(average)
+    for line in [1, *random.Random(0).sample(range(1, total + 1), 8 if device == "cpu" else 3), total]:
+        average, take = ready()
+        with contextlib.suppress(KeyboardInterrupt):
+            assert pressed_at(line, take) < line, "a Ctrl-C was lost"
+        got = values(average)
+        assert any(all(map(np.array_equal, got, want)) for want in (old, new)), f"half an average at line {line} of {total}"
 
 
 # -- any moment of a training loop ----------------------------------------------------------------------

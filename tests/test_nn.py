@@ -9,7 +9,7 @@ import pytest
 from helpers import array, assert_close, assert_raises
 
 import autograd as ag
-from autograd import nn
+from autograd import nn, optim
 
 INF = float("inf")
 
@@ -160,6 +160,11 @@ REPRS = {
     "Embedding(5, 3, padding_idx=4)": nn.Embedding(5, 3, padding_idx=-1),
     "LayerNorm((3,), eps=1e-05, elementwise_affine=True, bias=True)": nn.LayerNorm(3),
     "Dropout(p=0.3, inplace=False)": nn.Dropout(0.3),
+    "RReLU(lower=0.125, upper=0.3333333333333333, inplace=True)": nn.RReLU(inplace=True),
+    "MaxUnpool1d(kernel_size=(2,), stride=(2,), padding=(0,))": nn.MaxUnpool1d(2),
+    "MaxUnpool2d(kernel_size=(3, 3), stride=(2, 2), padding=(0, 1))": nn.MaxUnpool2d(3, 2, (0, 1)),
+    "LazyLinear(in_features=0, out_features=2, bias=False)": nn.LazyLinear(2, bias=False),
+    "LazyConv2d(0, 4, kernel_size=(3, 3), stride=(1, 1), groups=2)": nn.LazyConv2d(4, 3, groups=2),
     "Flatten(start_dim=1, end_dim=-1)": nn.Flatten(),
     "Softplus(beta=1.0, threshold=20.0)": nn.Softplus(),
     "ReLU(inplace=True)": nn.ReLU(inplace=True),
@@ -172,6 +177,61 @@ REPRS = {
 @pytest.mark.parametrize("text", REPRS)
 def test_repr(text):
     assert repr(REPRS[text]) == text
+
+
+@pytest.mark.parametrize(("n", "sizes", "options"), [(1, (7,), (2,)), (2, (6, 5), (3, 2, 1)), (3, (4, 2, 5), ((2, 1, 3),))])
+def test_max_unpool_undoes_max_pool(n, sizes, options, device):
+    x = ag.tensor(np.random.default_rng(0).uniform(1, 2, (2, 3, *sizes)).astype(np.float32), device=device)
+    pool, unpool = getattr(nn, f"MaxPool{n}d")(*options, return_indices=True), getattr(nn, f"MaxUnpool{n}d")(*options)
+    y, places = pool(x)
+    back = unpool(y, places, x.shape)
+    assert_close(back, np.where(np.isin(array(x), array(y)), array(x), 0))
+    assert_close(pool(back)[0], array(y))
+
+
+# -- layers that wait for their input -------------------------------------------------------------------
+
+
+def waiting(device="cpu"):
+    return nn.Sequential(nn.LazyConv2d(4, 2, groups=2, device=device), nn.Flatten(), nn.LazyLinear(3, device=device))
+
+
+def test_lazy_layers(device):
+    net = waiting().to(device)
+    assert [p.shape for p in net.parameters()] == [(4, 0, 2, 2), (4,), (3, 0), (3,)]
+    optimizer, calls = optim.AdamW(net.parameters(), lr=0.1), []
+    x = ag.ones(2, 6, 3, 3, device=device)
+    copies = copy.deepcopy(net), pickle.loads(pickle.dumps(net))
+    net[2].register_forward_hook(lambda *_: calls.append(1))
+    before = net(x)
+    before.square().sum().backward()
+    assert [type(m).__name__ for m in net] == ["Conv2d", "Flatten", "Linear"] and calls == [1]
+    assert [p.shape for p in net.parameters()] == [(4, 3, 2, 2), (4,), (3, 16), (3,)]
+    assert all(type(p) is nn.Parameter and p.device == device for p in net.parameters())
+    assert (net[0].in_channels, net[2].in_features) == (6, 16) and 0.2 < array(net[2].weight).max() <= 0.25
+    old = [array(p).copy() for p in net.parameters()]
+    optimizer.step()
+    assert all((array(p) != w).all() for p, w in zip(net.parameters(), old, strict=True))
+    for twin in copies:
+        assert type(twin[2]) is nn.LazyLinear and twin[2].weight is not net[2].weight
+        twin.load_state_dict(net.state_dict())
+        assert_close(twin(x), array(net(x)), 1e-6)
+    assert nn.LazyConv1d(2, 3)(ag.ones(4, 5)).shape == (2, 3)
+    assert nn.LazyConv3d(2, 1, bias=False)(ag.ones(1, 4, 2, 2, 2)).shape == (1, 2, 2, 2, 2)
+
+
+def test_lazy_layers_refuse():
+    net, made = waiting(), waiting()
+    made(ag.ones(1, 2, 3, 3))
+    net.load_state_dict(waiting().state_dict())
+    assert isinstance(net[2].weight, nn.UninitializedParameter)
+    assert_raises(RuntimeError, "0.weight: expected shape (4, 1, 2, 2), got (4, 0, 2, 2)", lambda: made.load_state_dict(net.state_dict()))
+    wrong = {**made.state_dict(), "2.weight": ag.ones(2, 16)}
+    assert_raises(RuntimeError, "2.weight: expected shape (3, 0), got (2, 16)", lambda: net.load_state_dict(wrong))
+    assert isinstance(net[0].weight, nn.UninitializedParameter), "nothing was loaded"
+    assert_raises(ValueError, "groups=2", lambda: net(ag.ones(1, 3, 3, 3)))
+    assert_raises(ValueError, "[LazyConv1d] expects", lambda: nn.LazyConv1d(2, 1)(ag.ones(3)))
+    assert_raises(ValueError, "[LazyLinear] expects", lambda: nn.LazyLinear(2)(ag.ones()))
 
 
 # -- initialisation -------------------------------------------------------------------------------------

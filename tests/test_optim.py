@@ -32,14 +32,16 @@ def test_steps(name, options, want, device):
 
 @pytest.mark.parametrize(("name", "options", "want"), STEPS)
 def test_devices_agree_over_100_steps(name, options, want, wgpu):
+    here, there = (after_100_steps(name, options, (7,), device) for device in ("cpu", wgpu))
+    np.testing.assert_allclose(there, here, rtol=2e-4, atol=2e-5)
+
+
+def after_100_steps(name, options, shape, device):
     random = np.random.default_rng(0)
-    start, gradients = random.standard_normal(7).astype(np.float32), random.standard_normal((100, 7)).astype(np.float32)
-    found = []
-    for device in ("cpu", wgpu):
-        p = parameter(device, values=start)
-        run(getattr(optim, name)([p], **options), p, gradients)
-        found.append(array(p))
-    np.testing.assert_allclose(found[1], found[0], rtol=2e-4, atol=2e-5)
+    start, gradients = (random.standard_normal(s).astype(np.float32) for s in (shape, (100, *shape)))
+    p = parameter(device, values=start)
+    run(getattr(optim, name)([p], **options), p, gradients)
+    return array(p)
 
 
 @pytest.mark.parametrize("name", [*dict.fromkeys(name for name, _, _ in STEPS)])
@@ -240,6 +242,13 @@ def test_matrices(name, options, want, tolerance, device):
     assert (array(q) == array(p)).all()
 
 
+@pytest.mark.parametrize(("name", "options", "want", "tolerance"), MATRIX_STEPS)
+def test_devices_agree_over_100_steps_of_matrices(name, options, want, tolerance, wgpu):
+    """The gradients are given and the steps orthogonal or clipped, so rounding adds up and is not magnified."""
+    here, there = (after_100_steps(name, options, (4, 3), device) for device in ("cpu", wgpu))
+    np.testing.assert_allclose(there, here, rtol=0, atol=5e-6)
+
+
 # line search, rate, the losses at four steps, where they lead, calls of the closure
 VALLEY = [
     (None, 0.001, [29.0, 28.602140235, 28.278902453, 27.805863921], [-1.038974385, 1.535088155], 20),
@@ -288,6 +297,29 @@ def test_lbfgs_ends_at_a_minimum(device):
         optimizer.step(closure)
     assert_close(p, [3.0, 3.0, 3.0])
     assert optimizer.state[p]["func_evals"] < 10
+
+
+@pytest.mark.parametrize("options", [{"lr": 0.03}, {"line_search_fn": "strong_wolfe", "tolerance_grad": 1e-4}])
+def test_lbfgs_on_both_devices_over_100_steps(options, wgpu):
+    """The whole path, on a convex problem, where errors shrink. In a valley that bends a step's direction magnifies rounding:
+    there float32 and float64 part on one device too."""
+    paths = []
+    for device in ("cpu", wgpu):
+        p, weights = parameter(device), ag.tensor([0.25, 1.0, 3.0], device=device)
+        optimizer = optim.LBFGS([p], max_iter=1, history_size=2, **options)
+
+        def closure(p=p, weights=weights, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = (weights * (p - 3) ** 2).sum()
+            loss.backward()
+            return loss
+
+        paths.append([])
+        for _ in range(100):
+            optimizer.step(closure)
+            paths[-1].append(array(p).copy())
+    assert np.abs(paths[0][50] - START).max() > 1
+    np.testing.assert_allclose(paths[1], paths[0], rtol=0, atol=5e-6)
 
 
 def test_small_parameters_together():

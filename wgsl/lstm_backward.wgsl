@@ -1,5 +1,6 @@
 // The gradient of lstm.wgsl (formula: autograd/ops/rnn_cells.py). d holds di', df', dg', do', and with a projection
-// the gradient of its result, which a phase of its own shares. Then one phase makes the gates', one that of the state.
+// the gradient of its result, which a phase of its own leaves there: workgroup memory is for the gates' of 256 units.
+// Then one phase makes the gates', one that of the state.
 // cost: 8 H^2 operations a row and step, 16 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared
 @group(0) @binding(2) var<storage, read> saved: array<f32>;  // i, f, g, o, c', tanh(c')
 @group(0) @binding(3) var<storage, read> start: array<f32>;  // c0 [B, H]
@@ -27,13 +28,7 @@ fn of_projected(s: u32, first: u32, u: u32) -> vec4<f32> {
     for (var e = 0u; e < 4u; e++) {
       let k = four + e;
       if (WIDTH % 4u != 0u && k >= p.width) { continue; }
-      var v = vec4<f32>();
-      if (PERSISTENT) {
-        v = x[4u * UNITS + k];
-      } else {
-        v = read_d(s, first, 4u, k);
-      }
-      sum += w[begin + k * UNITS] * v;
+      sum += w[begin + k * UNITS] * read_d(s, first, 4u, k);
     }
   }
   return sum;
@@ -71,11 +66,7 @@ fn of_gates(s: u32, first: u32, u: u32, dm: vec4<f32>) {
 fn retreat(s: u32, first: u32, u: u32, phase: u32) {
   let kind = phase + select(1u, 0u, PROJECTED);
   if (kind == 0u) {
-    if (u < WIDTH) {
-      let v = of_result(s, first, u);
-      share(4u * UNITS + u, v);
-      write_d(s, first, 4u, u, v);
-    }
+    if (u < WIDTH) { write_d(s, first, 4u, u, of_result(s, first, u)); }
   } else if (kind == 1u) {
     if (u < UNITS) {
       var dm = vec4<f32>();

@@ -23,6 +23,7 @@ from .criterion import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )  # fmt: skip
+from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .elementwise import (
     CELU,
     ELU,
@@ -35,6 +36,7 @@ from .elementwise import (
     Mish,
     PReLU,
     ReLU6,
+    RReLU,
     Softmax2d,
     Softmin,
     Softshrink,
@@ -42,7 +44,8 @@ from .elementwise import (
     Tanhshrink,
     Threshold,
 )  # fmt: skip
-from .layers import Dropout, Embedding, Flatten, Identity, LayerNorm, Linear
+from .layers import Embedding, Flatten, Identity, LayerNorm, Linear
+from .lazy import LazyConv1d, LazyConv2d, LazyConv3d, LazyLinear
 from .loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
 from .module import Module
 from .normalisation import (
@@ -74,7 +77,7 @@ from .padding import (
     ZeroPad3d,
 )  # fmt: skip
 from .pairs import Bilinear, CosineSimilarity, EmbeddingBag, PairwiseDistance
-from .parameter import Parameter
+from .parameter import Parameter, UninitializedParameter
 from .parameter_containers import ParameterDict, ParameterList
 from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .shaping import (
@@ -95,6 +98,9 @@ from .shaping import (
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
     PixelShuffle,
     PixelUnshuffle,
     Unfold,
@@ -112,22 +118,24 @@ from .transformer import (
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BCELoss",
-    "BCEWithLogitsLoss", "Bilinear", "CELU", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d",
-    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
-    "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "CTCLoss",
-    "Dropout", "ELU", "Embedding", "EmbeddingBag", "Flatten", "Fold", "functional", "GaussianNLLLoss", "GELU", "GLU",
-    "GroupNorm", "GRU", "GRUCell", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss",
-    "HuberLoss", "Identity", "init", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss",
-    "LayerNorm", "LSTM", "LSTMCell", "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "LPPool1d",
-    "LPPool2d", "LPPool3d", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "Module", "ModuleDict",
-    "ModuleList", "MSELoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss",
-    "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle",
-    "PoissonNLLLoss", "PReLU", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReLU", "ReLU6",
-    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "RMSNorm", "RNN", "RNNCell", "SELU", "Sequential",
-    "Sigmoid", "SiLU", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
-    "Softsign", "Tanh", "Tanhshrink", "Threshold", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unfold",
-    "Upsample", "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
-    "TransformerEncoder", "TransformerEncoderLayer", "UpsamplingBilinear2d", "UpsamplingNearest2d", "utils",
-    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d",
+    "BatchNorm3d", "BCELoss", "BCEWithLogitsLoss", "Bilinear", "CELU", "ChannelShuffle", "CircularPad1d",
+    "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
+    "CrossEntropyLoss", "CTCLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag",
+    "FeatureAlphaDropout", "Flatten", "Fold", "functional", "GaussianNLLLoss", "GELU", "GLU", "GroupNorm", "GRU",
+    "GRUCell", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity",
+    "init", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss", "LayerNorm", "LazyConv1d",
+    "LazyConv2d", "LazyConv3d", "LazyLinear", "LSTM", "LSTMCell", "LeakyReLU", "Linear", "LocalResponseNorm",
+    "LogSigmoid", "LogSoftmax", "LPPool1d", "LPPool2d", "LPPool3d", "MarginRankingLoss", "MaxPool1d", "MaxPool2d",
+    "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MSELoss",
+    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PairwiseDistance", "Parameter",
+    "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "PReLU", "ReflectionPad1d",
+    "ReflectionPad2d", "ReflectionPad3d", "ReLU", "ReLU6", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
+    "RMSNorm", "RNN", "RNNCell", "RReLU", "SELU", "Sequential", "Sigmoid", "SiLU", "SmoothL1Loss", "SoftMarginLoss",
+    "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unfold", "UninitializedParameter", "Upsample",
+    "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer", "UpsamplingBilinear2d", "UpsamplingNearest2d", "utils", "ZeroPad1d", "ZeroPad2d",
+    "ZeroPad3d",
 ]  # fmt: skip

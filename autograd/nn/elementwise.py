@@ -137,6 +137,20 @@ class Hardshrink(_Shrink):
     function = staticmethod(F.hardshrink)
 
 
+class RReLU(_InPlace):
+    """x where x > 0, else a * x: a uniform on [lower, upper) for each element in training, else (lower + upper) / 2."""
+
+    function = staticmethod(F.rrelu)
+    shown = ("lower", "upper")
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False):
+        super().__init__(lower=lower, upper=upper, inplace=inplace)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """F.rrelu(x), random in training."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+
 class Threshold(_InPlace):
     """x where x > threshold, else value."""
 

@@ -75,23 +75,6 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-class Dropout(Module):
-    """In training each element is 0 with probability p, else x / (1 - p); in eval y = x. inplace changes x."""
-
-    def __init__(self, p: float = 0.5, inplace: bool = False):
-        super().__init__()
-        F.check_probability(p, "Dropout")
-        self.p, self.inplace = p, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """x with elements dropped, in training."""
-        return F.dropout(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        """The constructor's arguments."""
-        return f"p={self.p}, inplace={self.inplace}"
-
-
 class Embedding(Module):
     """Rows of weight [num_embeddings, embedding_dim], standard normal at the start, by integer index.
 

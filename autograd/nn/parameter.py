@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import create
 from ..tensor import Tensor
 
 
@@ -20,3 +21,15 @@ class Parameter(Tensor):
         self.grad = self.node = self.views = self.hooks = None
         self._requires_grad = False
         self.requires_grad = requires_grad
+
+
+class UninitializedParameter(Parameter):
+    """A parameter of a lazy layer before its sizes are known: no elements, and 0 in the place of each unknown size."""
+
+    __slots__ = ()
+
+    def materialize(self, shape: tuple) -> None:
+        """Become a Parameter of zeros of that shape: the same object, dtype and device."""
+        made = create.empty(shape, device=self.device, dtype=self.dtype)
+        self.data, self.version, self.views = made.data, [self.version[0] + 1], None
+        self.__class__ = Parameter

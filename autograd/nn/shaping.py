@@ -63,6 +63,42 @@ class MaxPool3d(_MaxPool):
     function = staticmethod(F.max_pool3d)
 
 
+class _MaxUnpool(_Function):
+    dims = 0
+    shown = ("kernel_size", "stride", "padding")
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
+        op, n = type(self).__name__, self.dims
+        stride = kernel_size if stride is None else stride
+        super().__init__(kernel_size=spread(kernel_size, n, "kernel_size", op), stride=spread(stride, n, "stride", op),
+                         padding=spread(padding, n, "padding", op))  # fmt: skip
+
+    def forward(self, input: Tensor, indices: Any = None, output_size: Any = None) -> Tensor:
+        """x at the indices that max pooling gave, 0 elsewhere, in output_size where several sizes fit."""
+        return type(self).function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """F.max_unpool1d: each maximum back to where it came from."""
+
+    function = staticmethod(F.max_unpool1d)
+    dims = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """F.max_unpool2d: each maximum back to where it came from."""
+
+    function = staticmethod(F.max_unpool2d)
+    dims = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """F.max_unpool3d: each maximum back to where it came from."""
+
+    function = staticmethod(F.max_unpool3d)
+    dims = 3
+
+
 class AvgPool1d(_Function):
     """F.avg_pool1d: the mean of each window."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..aliasing import write
 from ..tensor import Tensor
+from .parameter import UninitializedParameter
 
 if TYPE_CHECKING:
     from .module import Module
@@ -42,6 +43,8 @@ def load_state_dict(module: Module, state_dict: dict, strict: bool) -> LoadResul
     # Everything that can fail happens before the first write.
     ready = [(t, value.detach().to(t.device, t.dtype)) for _, t, value in matched]
     for t, value in ready:
+        if isinstance(t, UninitializedParameter) and t.shape != value.shape:
+            t.materialize(value.shape)
         write(t, value.data, "load_state_dict")
     return LoadResult(missing, unexpected)
 
@@ -49,7 +52,10 @@ def load_state_dict(module: Module, state_dict: dict, strict: bool) -> LoadResul
 def _misfit(name: str, t: Tensor, value: Any) -> str | None:
     if not isinstance(value, Tensor):
         return f"{name}: expected a Tensor, got {type(value).__name__}"
-    return f"{name}: expected shape {t.shape}, got {value.shape}" if value.shape != t.shape else None
+    fits = value.shape == t.shape
+    if not fits and isinstance(t, UninitializedParameter):  # any size where it has 0
+        fits = value.ndim == t.ndim and all(n in (0, m) for n, m in zip(t.shape, value.shape, strict=True))
+    return None if fits else f"{name}: expected shape {t.shape}, got {value.shape}"
 
 
 def _report(name: str, missing: list, unexpected: list, wrong: list) -> str:

@@ -17,7 +17,8 @@ from . import functional as F
 from . import init
 from .attention import MultiheadAttention
 from .containers import ModuleList
-from .layers import Dropout, LayerNorm, Linear
+from .dropout import Dropout
+from .layers import LayerNorm, Linear
 from .module import Module
 
 ACTIVATIONS: dict[str, Callable] = {"relu": F.relu, "gelu": F.gelu}

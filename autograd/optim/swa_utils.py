@@ -10,6 +10,7 @@ from typing import Any
 
 from ..create import tensor
 from ..grad_mode import no_grad
+from ..interrupts import held
 from ..nn.module import Module
 from ..tensor import Tensor
 from .optimizer import Optimizer
@@ -89,9 +90,12 @@ class AveragedModel(Module):
         """The averaged model's output."""
         return self.module(*args, **kwargs)
 
-    @no_grad()
     def update_parameters(self, model: Module) -> None:
-        """Take the model's present weights into the average."""
+        """Take the model's present weights into the average. Ctrl-C leaves all averages as before, or as after it."""
+        with held, no_grad():
+            self._take(model)
+
+    def _take(self, model: Module) -> None:
         mine, theirs = _tensors(self.module, self.use_buffers), _tensors(model, self.use_buffers)
         theirs = [value.detach().to(average.device) for average, value in zip(mine, theirs, strict=True)]
         count = int(self.n_averaged)

@@ -88,7 +88,7 @@ class Pipelines:
                 compute={"module": module, "entry_point": "main"},
             )
         except wgpu.GPUError as error:
-            raise failure("[wgpu] a kernel did not compile", source.blame(str(error))) from error
+            raise failure(f"[{source.name}] its kernel did not compile", source.blame(str(error))) from error
         self.counters["pipelines"] += 1
         return Kernel(source.name, pipeline, layout, source)
 

@@ -1,7 +1,7 @@
 """Launchers of the recurrent kernels: a workgroup runs whole sequences for four batch rows, in one dispatch.
 
-Where the state of a step is too large for a workgroup's memory, one dispatch runs one phase of one step. The kernels
-compute in float32; operands of 16 bits are converted before, results after.
+Where the state of a step is too large for a workgroup's memory, one dispatch runs one phase of one step: at most two
+a step, forward and backward. The kernels compute in float32; operands of 16 bits are converted before, results after.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class _Sizes:
         self.steps, self.batch, self.width = y
         self.cell, self.units, self.projected, self.back = cell, units, projected, back
         self.exchange = (GATES[cell] if back else 2) * units  # what all invocations of a step see of each other
-        if projected:
-            self.exchange = 4 * units + self.width if back else units + self.width
+        if projected and not back:
+            self.exchange = units + self.width
         self.persistent = self.exchange <= MEMORY
         self.phases = {"gru_before": 3}.get(cell, 2) if back else {"gru_before": 2}.get(cell, 1)
         self.phases += projected
@@ -93,8 +93,10 @@ class _Sizes:
     def _pieces(self, gpu: Any, own: int) -> list:
         """(begin, end, phase) of the dispatches, in order."""
         if not self.persistent:
-            every = [(s, s + 1, phase) for s in range(self.steps) for phase in range(self.phases)]
-            return sorted(every, key=lambda e: (-e[0], e[2])) if self.back else every
+            if not self.back:
+                return [(s, s + 1, phase) for s in range(self.steps) for phase in range(self.phases)]
+            rest = [(s, s + 1, phase) for s in reversed(range(self.steps)) for phase in range(1, self.phases)]
+            return [(self.steps - 1, self.steps, 0), *rest]  # the last phase of a step is also phase 0 of the step before
         over_units, over_width = -(-self.units // 4) + 1, -(-self.width // 4) + 1  # four at a time
         walks = GATES[self.cell] * over_units + self.projected * over_width if self.back else over_units + over_width
         passes = own * (walks + 8) + 8  # of all loops, a step

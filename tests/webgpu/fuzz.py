@@ -2,7 +2,7 @@
 
 Each call ends in a result that can be read, or in a Python exception; the device computes right afterwards. The number
 of a call stands on stdout before it runs, so that one that ends the process is known. What went wrong in a way that says
-nothing to the user (the driver's words, an AttributeError) is counted by name at the end.
+nothing to the user (the driver's words, an AttributeError) is counted by name at the end: there is to be none.
 """
 
 import collections

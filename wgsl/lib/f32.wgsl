@@ -28,7 +28,7 @@ fn trunc_mod(a: T, b: T) -> T {
   if (is_nan(a) || is_nan(b) || is_inf(a) || b == 0.0) { return not_a_number(); }
   let y = abs(b);
   var r = abs(a);
-  for (var i = 0; i < 300 && r >= y && !is_inf(b); i++) {
+  for (var i = 0; i < 300 && r >= y; i++) {
     // b times the power of two that brings it just under r: the difference is exact.
     let gap = i32(bitcast<u32>(r) >> 23u) - i32(bitcast<u32>(y) >> 23u);
     let step = scale_by_power(y, gap);
@@ -47,9 +47,9 @@ fn floor_div(a: T, b: T) -> T {
   if (b == 0.0 || is_nan(a) || is_nan(b) || is_inf(a)) {
     return select(a / b, not_a_number(), is_inf(a) && b != 0.0);
   }
-  if (is_inf(b)) { return select(0.0, -1.0, a != 0.0 && (a < 0.0) != (b < 0.0)); }
   // Exact but for one rounding: the rest is taken off before the division.
-  return round((a - floor_mod(a, b)) / b);
+  let y = round((a - floor_mod(a, b)) / b);
+  return select(y, select(0.0, -1.0, a != 0.0 && (a < 0.0) != (b < 0.0)), is_inf(b));
 }
 
 // x^n for a whole n >= 0, by squaring.

@@ -14,11 +14,12 @@ fn flat(g: vec3<u32>, w: vec3<u32>) -> u32 {
   return g.x + g.y * w.x * 64u;
 }
 
-// Where each operand keeps element i of the output. Strides may be negative: the sum wraps.
+// Where each operand keeps element i of the output. Strides may be negative: the sum wraps. A loop that parameters alone
+// bound would be compiled anew for every dispatch on software Vulkan (wgsl/README.md).
 fn locate(i: u32) -> vec3<u32> {
   var rest = i;
   var at = p.offset.xyz;
-  for (var d = p.rank; d > 1u; d--) {
+  for (var d = p.rank; (d > 1u) & (rest > 0u); d--) {
     let dim = p.dims[d - 1u];
     let next = rest / dim.x;
     at += (rest - next * dim.x) * dim.yzw;

@@ -1,8 +1,9 @@
 // The gradient of a recurrent layer, last step first, for four batch rows a workgroup: every vec4 here holds four rows.
 // An invocation owns units. `dh` (and `dc`) hold the gradient that has arrived at the state, in memory, each number
 // touched by one invocation. The cell's file says in which phases a unit goes back one step (`retreat`): products
-// read what all units shared.
-// PERSISTENT: one dispatch runs the steps end - 1 … begin. Else a dispatch runs one phase of one step.
+// read what all units shared, phase 0 nothing that another unit made.
+// PERSISTENT: one dispatch runs the steps end - 1 … begin. Else a dispatch runs one phase of one step, and that of the
+// last phase goes on to phase 0 of the step before: only where the walk starts has phase 0 a dispatch of its own.
 struct Params {
   steps: u32,
   batch: u32,
@@ -103,11 +104,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var step = p.end; step > p.begin; step--) {
       for (var phase = 0u; phase < PHASES; phase++) {
         for (var u = me; u < MOST; u += SIZE) { retreat(step - 1u, first, u, phase); }
+        if (PROJECTED) { storageBarrier(); }  // its gradient is read back from d
         workgroupBarrier();
       }
     }
   } else {
     let u = group.y * SIZE + me;
-    if (u < MOST) { retreat(p.begin, first, u, p.phase); }
+    if (u < MOST) {
+      retreat(p.begin, first, u, p.phase);
+      if (p.phase == PHASES - 1u && p.begin > 0u) { retreat(p.begin - 1u, first, u, 0u); }
+    }
   }
 }

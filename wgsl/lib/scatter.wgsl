@@ -20,12 +20,12 @@ struct Params {
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w: vec3<u32>) {
   let i = g.x + g.y * w.x * 64u;
-  if (i >= p.n) { return; }
+  let live = i < p.n;
   var rest = i;
   var at = p.offset.xyz;
   var here = 0u;
   var reached = true;
-  for (var d = p.rank; d > 0u; d--) {
+  for (var d = select(0u, p.rank, live); d > 0u; d--) {
     let dim = p.dims[d - 1u];
     let next = rest / dim.x;
     let k = rest - next * dim.x;
@@ -38,12 +38,11 @@ fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w:
     }
   }
   var acc = T(x[at.x]);
-  if (reached) {
-    for (var t = 0u; t < p.length; t++) {
-      if (u32(index[at.y + t * p.step.x]) == here) {
-        acc = join(acc, T(src[at.z + t * p.step.y]));
-      }
+  let length = select(0u, p.length, live && reached);
+  for (var t = 0u; t < length; t++) {
+    if (u32(index[at.y + t * p.step.x]) == here) {
+      acc = join(acc, T(src[at.z + t * p.step.y]));
     }
   }
-  y[i] = narrow(acc);
+  if (live) { y[i] = narrow(acc); }
 }

@@ -10,7 +10,7 @@ fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(workgroup_id) grou
   let live = row < p.n;
   let at = locate(select(0u, row, live));
   let lane = lane_of(me);
-  let length = p.offset.w;
+  let length = select(0u, p.offset.w, live);
   var most = f32(x[at.x]);
   for (var j = lane; j < length; j += LANES) {
     most = max_of(most, f32(x[at.x + j * p.scalar.x]));
@@ -22,7 +22,6 @@ fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(workgroup_id) grou
     part += exp_safe(f32(x[at.x + j * p.scalar.x]) - highest);
   }
   let sum = all_sum(part, me);
-  if (!live) { return; }
   for (var j = lane; j < length; j += LANES) {
     y[at.y + j * p.scalar.y] = E(op(f32(x[at.x + j * p.scalar.x]) - highest, sum));
   }

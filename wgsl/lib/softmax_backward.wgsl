@@ -12,13 +12,13 @@ fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(workgroup_id) grou
   let at = locate(select(0u, row, live));
   let lane = lane_of(me);
   let step = p.scalar.xyz;
+  let length = select(0u, p.offset.w, live);
   var part = 0.0;
-  for (var j = lane; j < p.offset.w; j += LANES) {
+  for (var j = lane; j < length; j += LANES) {
     part += weigh(f32(y[at.x + j * step.x]), f32(dy[at.y + j * step.y]));
   }
   let sum = all_sum(part, me);
-  if (!live) { return; }
-  for (var j = lane; j < p.offset.w; j += LANES) {
+  for (var j = lane; j < length; j += LANES) {
     let z = op(f32(y[at.x + j * step.x]), f32(dy[at.y + j * step.y]), sum);
     dx[at.z + j * step.z] = E(z);
   }

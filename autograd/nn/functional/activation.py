@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ... import create
+from ...dtypes import converted, float32
 from ...op import public
 from ...ops.select import where
 from ...ops.softmax import softmax
+from ...random import rand
 from ...shapes import axis_of
 from ...tensor import Tensor
 
@@ -102,6 +105,20 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     else:
         slope = weight.reshape(-1, *(1,) * (input.ndim - 2))
     return where(input > 0, input, input * slope)
+
+
+def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
+    """x where x > 0, else a * x: a drawn from [lower, upper) for each element in training, else (lower + upper) / 2.
+
+    A seed gives the same on both devices. Xu et al.: Empirical Evaluation of Rectified Activations (arXiv 1505.00853).
+    """
+    if not lower <= upper:
+        raise ValueError(f"[rrelu] lower must not be above upper; got {lower} and {upper}")
+    slope: Any = (lower + upper) / 2
+    if training:
+        drawn = rand(input.shape, dtype=float32, device="cpu").numpy() * (upper - lower) + lower
+        slope = create.place(converted(drawn, input.dtype.numpy), input.device)
+    return _in_place(input, where(input <= 0, input * slope, input), inplace)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

@@ -8,7 +8,7 @@ from ...ops.attention import attention, weighed
 from ...random import randint
 from ...shapes import broadcast, expandable
 from ...tensor import Tensor
-from .embedding import check_probability
+from .dropout import check_probability
 
 NAME = "scaled_dot_product_attention"
 

@@ -1,4 +1,4 @@
-"""Tables looked up by integers, and dropout."""
+"""Tables looked up by integers."""
 
 from __future__ import annotations
 
@@ -9,29 +9,8 @@ from ...grad_mode import no_grad
 from ...op import public
 from ...ops.index import checked_index, take_rows
 from ...ops.select import where
-from ...random import rand
 from ...tensor import Tensor
 from .distance import p_norm
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each element 0 with probability p, else x / (1 - p); x itself when not training.
-
-    The mask is drawn from the one random stream, so a seed gives the same on both devices.
-    """
-    check_probability(p, "dropout")
-    if not training or p == 0:
-        return input
-    kept = rand(input.shape, dtype=dtypes.float32, device="cpu").numpy() >= p
-    scale = 1 / (1 - p) if p < 1 else 0.0
-    mask = create.place(dtypes.converted(kept * scale, input.dtype.numpy), input.device)
-    return input.mul_(mask) if inplace else input * mask
-
-
-def check_probability(p: float, op: str) -> None:
-    """ValueError unless 0 <= p <= 1."""
-    if not 0 <= p <= 1:
-        raise ValueError(f"[{op}] p is a probability; got {p}")
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
