@@ -143,7 +143,10 @@ def test_one_epoch_has_the_same_losses_on_both_devices(digits, wgpu, monkeypatch
 
 
 def test_a_training_step_settles(small, wgpu, monkeypatch):
-    """From the third step on: the same dispatches every step, no new pipeline, no new memory."""
+    """From the third step on: the same dispatches every step, no new memory; the last pipeline comes in the third.
+
+    That one is the running total's, which waits for a step before anybody needs it.
+    """
     bars = []
     monkeypatch.setattr(small, "tqdm", lambda **kwargs: bars.append(Recorder(**kwargs)) or bars[-1])
     small.train(wgpu, epochs=1)
@@ -152,7 +155,7 @@ def test_a_training_step_settles(small, wgpu, monkeypatch):
     dispatches = [after["dispatches"] - before["dispatches"] for before, after in itertools.pairwise(seen[1:])]
     assert len(set(dispatches)) == 1 and dispatches[0] > 10, dispatches
     later = seen[1:]
-    assert len({now["pipelines"] for now in later}) == 1, [now["pipelines"] for now in seen]
+    assert len({now["pipelines"] for now in seen[2:]}) == 1, [now["pipelines"] for now in seen]
     assert len({now["buffers_live"] for now in later}) == 1, [now["buffers_live"] for now in seen]
     memory = [now["bytes_live"] + now["bytes_pooled"] for now in seen]
     assert len(set(memory[2:])) == 1, memory

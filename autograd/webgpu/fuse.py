@@ -23,6 +23,7 @@ MAX_KERNEL_OPS = 64
 MAX_BUFFERS = 8   # what WebGPU lets one kernel bind
 MAX_READS = 6
 MAX_WAITING = 64
+MAX_AGE = 8       # dispatches that a value may wait for before it is extended: a running total settles to one kernel a step
 # What the host computes where all operands are constants: one operation, rounded as the kernel rounds it.
 FOLDED = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "copy": np.positive}
 
@@ -37,13 +38,14 @@ class Pending:
     """
 
     __slots__ = ("launcher", "args", "shape", "dtype", "main", "gpu", "ops", "leaves")
-    __slots__ += ("storage", "owner", "late")
+    __slots__ += ("storage", "owner", "late", "born")
 
     def __init__(self, launcher, args, shape, dtype, main, gpu, ops, leaves):
         self.launcher, self.args = launcher, args
         self.shape, self.dtype, self.main, self.gpu = shape, dtype, main, gpu
         self.ops, self.leaves = ops, leaves
         self.storage = self.late = None
+        self.born = moment(gpu)
 
     def mentions(self, array):
         """How many references to `array` this expression holds."""
@@ -77,6 +79,11 @@ def stand_for(p):
     return array
 
 
+def moment(gpu):
+    """A number that grows with every dispatch, and by more than MAX_AGE with every batch."""
+    return (gpu.pool.batch << 16) + len(gpu.queue.params)  # a batch holds fewer
+
+
 def pend(launcher, operands, main, dtype):
     """The lazy Array of launcher(*operands); `main` is the dtype the op computes in."""
     shape = gpu = None
@@ -90,10 +97,10 @@ def pend(launcher, operands, main, dtype):
 
         if involved(operands):
             return elementwise(launcher, operands, main, dtype)
-    ops, leaves, args = 1, (), []
+    ops, leaves, args, oldest = 1, (), [], moment(gpu) - MAX_AGE
     for x in operands:
         p = x.pending if isinstance(x, Array) else None
-        if p is not None and p.late is None and (p.launcher is None or p.shape == shape):
+        if p is not None and p.late is None and (p.launcher is None or (p.shape == shape and p.born >= oldest)):
             args.append(p)
             ops += p.ops
             leaves = leaves + tuple([leaf for leaf in p.leaves if leaf not in leaves]) if leaves else p.leaves
@@ -101,7 +108,7 @@ def pend(launcher, operands, main, dtype):
             args.append(x)
             if isinstance(x, Array):
                 if p is None or p.late is None:
-                    x.storage  # noqa: B018  (one of another shape is computed on its own)
+                    x.storage  # noqa: B018  (one of another shape, or an old one, is computed on its own)
                 if x not in leaves:
                     leaves = (*leaves, x)
     if ops == 1 and not leaves and main == dtype == FLOAT32 and launcher.name in FOLDED:

@@ -18,5 +18,5 @@ class OnHost:
         try:
             out = self.function(*[gpu.download(x) for x in inputs], **attrs)
         except ValueError as error:  # in the op's name, as on the CPU
-            raise ValueError(f"[{self.name}] {error}; got shapes {' and '.join(str(x.shape) for x in inputs)}") from None
+            raise ValueError(f"[{self.name}] {error}; got {' and '.join(f'{x.shape} {x.dtype}' for x in inputs)}") from None
         return tuple([gpu.upload(y) for y in out]) if isinstance(out, tuple) else gpu.upload(out)
