@@ -84,7 +84,7 @@ def wgpu() -> Iterator[Row]:
     }  # fmt: skip
     for name, make in steps.items():
         yield f"{name}: a step's counts", partial(lambda m: counts(m(ag, device="wgpu")), make)
-    for name, make in peers.WORK.items():
+    for name, make in peers.ours().items():
         yield f"{name} on wgpu", partial(lambda m: alone(m(ag, device="wgpu", finish=ag.wgpu.synchronize), rounds=3), make)
         for peer in peers.able(name):
             yield f"{name} | {peer}", partial(peers.measure, peer, name)
