@@ -7,23 +7,9 @@
 tensor([2., 4.])
 """
 
-from . import (  # noqa: F401  (ops gives Tensor its methods)
-    amp,
-    autograd,
-    bigdl,
-    data,
-    distributed,
-    keras,
-    linalg,
-    nn,
-    op,
-    ops,
-    optim,
-    profiler,
-    rnn,
-    special,
-    utils,
-)
+from importlib import import_module
+
+from . import amp, autograd, data, linalg, nn, op, ops, optim, rnn, special, utils  # noqa: F401  (ops gives Tensor its methods)
 from . import webgpu as wgpu
 from .amp import autocast, get_autocast_dtype, is_autocast_enabled
 from .anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
@@ -72,6 +58,15 @@ from .tensor import Tensor
 from .threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
+
+_LATER = ("bigdl", "distributed", "keras", "profiler")  # imported when they are first asked for: a fifth of the start-up
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 half, double, float, long, int = float16, float64, float32, int64, int32
 globals().update(op.PUBLIC)  # add, matmul, softmax, …: what `make ops` counts as public functions

@@ -17,9 +17,10 @@ from collections.abc import Iterator, Mapping
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Self
 
-from .. import nn, tape
+from .. import nn
 from ..create import as_tensor, zeros_like
 from ..grad_mode import no_grad, state
+from ..tape import backward as backpropagate
 from ..tensor import Tensor
 from .base import Base
 from .flat import flat_vectors
@@ -146,7 +147,7 @@ class Module(Base):
             for t in last.insides:
                 t.grad = None
             outputs, seeds = zip(*pairs)
-            tape.backward(outputs, seeds, retain_graph=True, inputs=targets)
+            backpropagate(outputs, seeds, retain_graph=True, inputs=targets)
         if to_input:
             grads = [zeros_like(x) if t.grad is None else t.grad for x, t in zip(last.inputs, last.insides)]
             for t in last.insides:

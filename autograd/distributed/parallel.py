@@ -48,7 +48,7 @@ class DataParallel(Module):
             self._compress = compressor(compress)
         _check_same(module)
         self.broadcast()
-        self._trained = list(dict(module.named_parameters()).values())
+        self._trained = list(Module.parameters(module))
         self._buckets = make_buckets(self._trained, bucket_bytes)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -65,7 +65,7 @@ class DataParallel(Module):
         """
         if samples < 0 or (total is not None and not 0 < total >= samples):
             raise ValueError(f"[sync] samples are 0 or more, total is their sum over all ranks; got {samples} and {total}")
-        now = list(dict(self.module.named_parameters()).values())
+        now = list(Module.parameters(self.module))
         if len(now) != len(self._trained) or any(a is not b for a, b in zip(now, self._trained)):
             raise RuntimeError("[sync] the module has other parameters than when DataParallel was made; make it anew")
         if backend().size == 1 and samples and total in (None, samples):
@@ -76,7 +76,7 @@ class DataParallel(Module):
     @no_grad()
     def broadcast(self, src: int = 0) -> None:
         """Give rank src's parameters and buffers to all."""
-        for t in (*dict(self.module.named_parameters()).values(), *self.module.buffers()):
+        for t in (*Module.parameters(self.module), *self.module.buffers()):
             broadcast(t, src)
 
     @no_grad()
@@ -110,6 +110,6 @@ def _check_same(module: Module) -> None:
 def weights_digest(module: Module) -> np.ndarray:
     """A hash of all parameters' bits."""
     total = hashlib.sha256()
-    for p in dict(module.named_parameters()).values():
+    for p in Module.parameters(module):
         total.update(np.ascontiguousarray(p._host()).tobytes())
     return np.frombuffer(total.digest(), np.uint8).copy()

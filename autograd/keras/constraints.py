@@ -69,18 +69,4 @@ class MinMaxNorm(Constraint):
 
 non_neg, max_norm, unit_norm, min_max_norm = NonNeg, MaxNorm, UnitNorm, MinMaxNorm
 TABLE: dict[str, Any] = {"non_neg": NonNeg, "max_norm": MaxNorm, "unit_norm": UnitNorm, "min_max_norm": MinMaxNorm}
-
-
-def get(identifier: Any) -> Any:
-    """The constraint of a name ("max_norm"), a config, or what is one; None gives None. ValueError: unknown."""
-    return naming.get(identifier, TABLE, "constraint")
-
-
-def serialize(constraint: Any) -> Any:
-    """{"class_name", "config"}, from which deserialize makes it again."""
-    return naming.serialize(constraint, TABLE)
-
-
-def deserialize(config: Any, custom_objects: dict | None = None) -> Any:
-    """The constraint of a config."""
-    return naming.deserialize(config, TABLE, "constraint", custom_objects)
+get, serialize, deserialize = naming.family(TABLE, "constraint")

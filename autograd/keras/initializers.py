@@ -241,18 +241,4 @@ TABLE: dict[str, Any] = {
 }  # fmt: skip
 TABLE |= {"zero": Zeros, "one": Ones, "normal": RandomNormal, "uniform": RandomUniform}
 TABLE |= {"orthogonal_initializer": Orthogonal, "identity_initializer": Identity}
-
-
-def get(identifier: Any) -> Any:
-    """The initializer of a name ("glorot_uniform"), a config, or what is one; None gives None. ValueError: unknown."""
-    return naming.get(identifier, TABLE, "initializer")
-
-
-def serialize(initializer: Any) -> Any:
-    """{"class_name", "config"}, from which deserialize makes it again."""
-    return naming.serialize(initializer, TABLE)
-
-
-def deserialize(config: Any, custom_objects: dict | None = None) -> Any:
-    """The initializer of a config."""
-    return naming.deserialize(config, TABLE, "initializer", custom_objects)
+get, serialize, deserialize = naming.family(TABLE, "initializer")

@@ -269,7 +269,7 @@ def _came_from(y: Any, x: Any) -> bool:
 
 def device_of(layer: Module, inputs: Any) -> Device:
     """Where a layer's NumPy inputs go: to its weights, to its Tensor inputs, or to the default device."""
-    for t in itertools.chain(leaves(inputs), dict(layer.named_parameters()).values()):
+    for t in itertools.chain(leaves(inputs), Module.parameters(layer)):
         if isinstance(t, Tensor):
             return t.device
     return as_device(running.device)

@@ -20,7 +20,7 @@ def _size(count: float) -> str:
 
 def _weights(module: Module) -> list:
     own = getattr(module, "weights", None)
-    return list(own) if own is not None else [*dict(module.named_parameters()).values(), *module.buffers()]
+    return list(own) if own is not None else [*Module.parameters(module), *module.buffers()]
 
 
 def _count(weights: list) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -113,3 +113,21 @@ def serialize(value: Any, table: Mapping[str, Any]) -> Any:
     if hasattr(value, "get_config"):
         return {"class_name": type(value).__name__, "config": value.get_config()}
     return value
+
+
+def family(table: Mapping[str, Any], kind: str) -> tuple[Callable, Callable, Callable]:
+    """(get, serialize, deserialize) of a family, as its module offers them."""
+
+    def get_one(identifier: Any) -> Any:
+        """What a name, a config or an object means; None gives None. ValueError: unknown."""
+        return get(identifier, table, kind)
+
+    def serialize_one(value: Any) -> Any:
+        """{"class_name", "config"}, from which deserialize makes it again."""
+        return serialize(value, table)
+
+    def deserialize_one(config: Any, custom_objects: Mapping | None = None) -> Any:
+        """The object of a config."""
+        return deserialize(config, table, kind, custom_objects)
+
+    return get_one, serialize_one, deserialize_one

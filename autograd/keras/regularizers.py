@@ -76,18 +76,4 @@ class OrthogonalRegularizer(Regularizer):
 
 l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 TABLE: dict[str, Any] = {"l1": L1, "l2": L2, "l1_l2": L1L2, "orthogonal_regularizer": OrthogonalRegularizer}
-
-
-def get(identifier: Any) -> Any:
-    """The regularizer of a name ("l2"), a config, or what is one; None gives None. ValueError: unknown."""
-    return naming.get(identifier, TABLE, "regularizer")
-
-
-def serialize(regularizer: Any) -> Any:
-    """{"class_name", "config"}, from which deserialize makes it again."""
-    return naming.serialize(regularizer, TABLE)
-
-
-def deserialize(config: Any, custom_objects: dict | None = None) -> Any:
-    """The regularizer of a config."""
-    return naming.deserialize(config, TABLE, "regularizer", custom_objects)
+get, serialize, deserialize = naming.family(TABLE, "regularizer")

@@ -180,7 +180,7 @@ def queue_combine(x, found, offset, strides, shape, src, axis, names):
     words += [strides[axis], src.strides[axis], 0, 0]
     words += list(shape) + [0] * (MAX_RANK - x.ndim)
     words += dim_words(x.shape, x.strides, off_axis(strides, axis), off_axis(src.strides, axis))
-    kernel = adding_kernel(gpu, names[0], x.dtype, (*TYPE_LIBS[WGSL_TYPES[x.dtype][0]], names[1]))
+    kernel = adding_kernel(gpu, names[0], x.dtype, (*TYPE_LIBS[WGSL_TYPES[x.dtype][0]], names[1], "scatter_place"))
     gpu.run(kernel, (x, found, src, y), words, workgroups(-(-y.size // WORKGROUP)))
     return y
 
