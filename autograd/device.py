@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 
 
@@ -32,7 +33,6 @@ class Device:
 
 
 CPU = Device("cpu")
-_default = CPU
 
 
 @lru_cache(maxsize=64)
@@ -57,8 +57,20 @@ def as_device(what: object = None) -> Device:
     raise TypeError(f"[device] a device is a string or a Device; got {type(what).__name__}")
 
 
+def _at_start() -> Device:
+    """The device that AUTOGRAD_DEVICE names, else the CPU: a script that names no device runs on a GPU unchanged."""
+    wanted = os.environ.get("AUTOGRAD_DEVICE") or "cpu"
+    try:
+        return _parse(wanted)
+    except ValueError as error:
+        raise ValueError(f"[autograd] AUTOGRAD_DEVICE: {error}") from None
+
+
+_default = _at_start()
+
+
 def set_default_device(device: object) -> None:
-    """Make new tensors on `device` when none is named ("cpu" at the start)."""
+    """Make new tensors on `device` when none is named: at the start on AUTOGRAD_DEVICE, or on "cpu" where it is not set."""
     global _default
     _default = as_device(device)
 

@@ -1,7 +1,10 @@
 """The tensor as a Python object: printing, conversion, protocols, and PyTorch's dtype rules (constants from PyTorch)."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -182,6 +185,15 @@ def test_defaults_are_settable(wgpu):
         ag.set_default_dtype(ag.float32)
         ag.set_default_device("cpu")
     assert ag.tensor([1.0]).device == "cpu" and ag.tensor([1.0]).dtype is ag.float32
+
+
+@pytest.mark.parametrize(("asked", "printed"), [("wgpu", "wgpu:0 wgpu:0 wgpu:0"), ("", "cpu cpu cpu"), ("cuda", "AUTOGRAD_DEVICE")])
+def test_environment_names_the_default_device(wgpu, asked, printed):
+    """A script that names no device runs on a GPU unchanged, its layers too; a name that is none is an error at import."""
+    code = "import autograd as ag; print(ag.tensor([1.0]).device, ag.nn.Linear(2, 3).weight.device, ag.arange(3).device)"
+    environment = {**os.environ, "AUTOGRAD_DEVICE": asked}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert printed in done.stdout + done.stderr and (done.returncode != 0) is (asked == "cuda")
 
 
 # -- dtypes -------------------------------------------------------------------------------------------------

@@ -53,8 +53,7 @@ class _Recurrent(Module):
             raise ValueError(f"[{op}] num_layers must be positive; got {num_layers}")
         if not 0 <= proj_size < hidden_size:
             raise ValueError(f"[{op}] proj_size must lie in 0 … hidden_size - 1; got {proj_size} and {hidden_size}")
-        if checkpoint is not None and (not isinstance(checkpoint, int) or checkpoint < 1):
-            raise ValueError(f"[{op}] checkpoint must be a positive number of steps, or None; got {checkpoint!r}")
+        check_checkpoint(op, checkpoint)
         if dropout and num_layers == 1:
             warnings.warn(f"[{op}] dropout acts between layers: with num_layers=1 it does nothing", stacklevel=3)
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias

@@ -21,7 +21,7 @@ of bool, False where a row keeps its state. There y is 0 (padding="zero"), the s
 that was computed, 0 before the first (padding="repeat", Keras' rule). Masked inputs have no effect, whatever they hold.
 reverse computes from the last step to the first. checkpoint=k keeps every k-th state only and computes the rest again
 in backward. activation and gate_activation: names of rnn_composite.ACTIVATIONS, or functions of a Tensor; other than
-tanh (relu for "rnn") and sigmoid they run the composite.
+tanh (relu for "rnn") and sigmoid they run the composite, which takes no checkpoint.
 
 Source of the formulas: PyTorch's and cuDNN's documentation; Appleyard et al. 2016 for computing a layer's input products
 of all steps together; Cho et al. 2014; Hochreiter and Schmidhuber 1997, Gers et al. 2000.
@@ -283,16 +283,22 @@ def _run(op: str, cell: str, inputs: tuple, live: Any, reverse: bool, checkpoint
     """The fused op where there is one, else the composite."""
     fused = gate == "sigmoid" or cell == "rnn"
     fused = fused and (act == "tanh" or (cell == "rnn" and act == "relu"))
+    check_checkpoint(op, checkpoint)
+    if not fused and checkpoint is not None:
+        hint = "tanh (relu too for rnn) and sigmoid"
+        raise ValueError(f"[{op}] checkpoint={checkpoint} is for the fused activations, {hint}; got {act!r} and {gate!r}")
     if not fused:
         return composite(cell, *inputs, mask=live, reverse=reverse, act=activation(act, op), gate=activation(gate, op))
     attrs: dict = {"cell": cell, "mask": live, "reverse": reverse}
     if cell == "rnn":
         attrs["relu"] = act == "relu"
-    if checkpoint is None:
-        return _fused(*inputs, **attrs)
-    if checkpoint < 1:
-        raise ValueError(f"[{op}] checkpoint must be a positive number of steps; got {checkpoint}")
-    return _in_segments(checkpoint, *inputs, **attrs)
+    return _fused(*inputs, **attrs) if checkpoint is None else _in_segments(checkpoint, *inputs, **attrs)
+
+
+def check_checkpoint(op: str, k: Any) -> None:
+    """ValueError for a checkpoint that is neither a positive number of steps nor None."""
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
+        raise ValueError(f"[{op}] checkpoint must be a positive number of steps, or None; got {k!r}")
 
 
 def _seen(live: np.ndarray, reverse: bool) -> np.ndarray:
