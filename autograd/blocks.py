@@ -6,6 +6,7 @@ All this runs inside grad_mode.state.run, as an op's NumPy function does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy import ndarray
 from . import malloc, threads  # noqa: F401  (malloc asks glibc to keep freed memory)
 
 BLOCK = 1 << 17  # elements of a piece
+PIECE = 1 << 14  # the same where a function makes dozens of passes: its temporary arrays too stay in the cache
 SHARED = 1 << 18  # elements from which threads share a costly function: below, waking them costs more
 
 
@@ -30,21 +32,34 @@ def _pieces(lines: list, start: int, stop: int) -> list:
     return [x[start:stop] if x.__class__ is ndarray and x.ndim else x for x in lines]
 
 
-def blocked(function: Callable, dtype: Any, shape: tuple, *operands: Any) -> ndarray:
+def blocked(function: Callable, dtype: Any, shape: tuple, *operands: Any, size: int = BLOCK) -> ndarray:
     """A new array of this dtype and shape, into which function(*pieces of operands, piece of it) writes.
 
     Operands are arrays that broadcast to the shape, and numbers. Where they do not lie in memory in order, the whole is
-    one piece.
+    one piece. size: elements of a piece.
     """
     out = np.empty(shape, dtype)
     lines = [_line(x, shape) for x in operands]
-    if out.size <= BLOCK or any(x is None for x in lines):
+    if out.size <= size or any(x is None for x in lines):
         function(*operands, out)
         return out
     flat = out.reshape(-1)
-    for i in range(0, out.size, BLOCK):
-        function(*_pieces(lines, i, i + BLOCK), flat[i : i + BLOCK])
+    for i in range(0, out.size, size):
+        function(*_pieces(lines, i, i + size), flat[i : i + size])
     return out
+
+
+def in_pieces(function: Callable[[ndarray], ndarray]) -> Callable[[ndarray], ndarray]:
+    """Decorator of an elementwise function of one array, of its dtype, that makes dozens of passes over it."""
+
+    def part(x: ndarray, out: ndarray) -> None:
+        out[...] = function(x)
+
+    @wraps(function)
+    def pieced(x: ndarray) -> ndarray:
+        return function(x) if x.size <= PIECE else blocked(part, x.dtype, x.shape, np.ascontiguousarray(x), size=PIECE)
+
+    return pieced
 
 
 def mapped(function: Callable, *operands: Any) -> ndarray:

@@ -6,6 +6,7 @@ tensors) and uploaded, so that a seed gives the same numbers wherever the tensor
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +16,12 @@ import numpy as np
 
 from . import dtypes, shapes
 from .create import place
+from .device import as_device
 from .tensor import Tensor
 
 _lock = threading.Lock()
 _generator = np.random.Generator(np.random.Philox(0))
+_seed = 0
 
 
 class _Own(threading.local):
@@ -31,9 +34,13 @@ _own = _Own()
 
 
 class Generator:
-    """A stream of its own, for what takes `generator=`: ag.Generator().manual_seed(0)."""
+    """A stream of its own, for what takes `generator=`: ag.Generator().manual_seed(0).
 
-    def __init__(self) -> None:
+    device: where PyTorch would draw; here every stream is drawn on the CPU, and gives the same numbers for any device.
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = as_device(device)
         self.manual_seed(0)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -44,6 +51,11 @@ class Generator:
 
     def initial_seed(self) -> int:
         """The seed last given."""
+        return self._seed
+
+    def seed(self) -> int:
+        """Start the stream anew from a seed that the system draws, and return it."""
+        self.manual_seed(secrets.randbits(63))
         return self._seed
 
     def get_state(self) -> dict:
@@ -93,9 +105,37 @@ def _stream() -> np.random.Generator:
 
 def manual_seed(seed: int) -> None:
     """Start the stream anew: the same seed gives the same numbers on both devices."""
-    global _generator
+    global _generator, _seed
     with _lock:
-        _generator = _seeded(int(seed))
+        _generator, _seed = _seeded(int(seed)), int(seed)
+
+
+def initial_seed() -> int:
+    """The seed last given to manual_seed, 0 at the start."""
+    return _seed
+
+
+def seed() -> int:
+    """manual_seed with a seed that the system draws; returns it."""
+    manual_seed(secrets.randbits(63))
+    return _seed
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """What is drawn inside does not move the common stream outside. devices: PyTorch's; there is one stream for all."""
+    before, first = get_rng_state(), _seed
+    try:
+        yield
+    finally:
+        if enabled:
+            _go_back(before, first)
+
+
+def _go_back(state: dict, first: int) -> None:
+    global _seed
+    set_rng_state(state)
+    _seed = first
 
 
 def get_rng_state() -> dict:
@@ -125,51 +165,67 @@ def set_rng_state(state: dict) -> None:
         _go_to(_generator, state)
 
 
-def _draw(method: str, size: tuple, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+def _draw(method: str, size: tuple, dtype: Any, device: Any, requires_grad: bool, generator: Generator | None) -> Tensor:
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
     if not d.is_floating_point:
         raise TypeError(f"[{method}] draws floating point numbers; got dtype {d}. Use randint for integers")
     kind = np.float64 if d is dtypes.float64 else np.float32
-    with _lock:
+    with drawing_from(generator), _lock:
         array = getattr(_stream(), method)(size=size, dtype=kind)
     return place(dtypes.converted(np.asarray(array), d.numpy, copy=False), device, requires_grad)
 
 
-def rand(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+         requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Uniform on [0, 1)."""
-    return _draw("random", shapes.shape_args(size, "rand"), dtype, device, requires_grad)
+    return _draw("random", shapes.shape_args(size, "rand"), dtype, device, requires_grad, generator)
 
 
-def randn(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+          requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Standard normal."""
-    return _draw("standard_normal", shapes.shape_args(size, "randn"), dtype, device, requires_grad)
+    return _draw("standard_normal", shapes.shape_args(size, "randn"), dtype, device, requires_grad, generator)
 
 
-def rand_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Uniform on [0, 1), in x's shape, dtype and device."""
-    return rand(x.shape, dtype=dtype or x.dtype, device=device or x.device, requires_grad=requires_grad)
+def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+              requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Uniform on [0, 1), in input's shape, dtype and device."""
+    return _draw("random", input.shape, dtype or input.dtype, device or input.device, requires_grad, generator)
 
 
-def randn_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Standard normal, in x's shape, dtype and device."""
-    return randn(x.shape, dtype=dtype or x.dtype, device=device or x.device, requires_grad=requires_grad)
+def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+               requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Standard normal, in input's shape, dtype and device."""
+    return _draw("standard_normal", input.shape, dtype or input.dtype, device or input.device, requires_grad, generator)
 
 
-def randint(low: int, high: Any = None, size: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
+def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+            device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Whole numbers on [low, high): randint(high, size) or randint(low, high, size). int64."""
     if size is None:
         low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
     if high <= low:
         raise ValueError(f"[randint] high must be above low; got low={low}, high={high}")
     shape = shapes.shape_args((size,), "randint")
-    with _lock:
+    with drawing_from(generator), _lock:
         array = _stream().integers(low, high, size=shape)
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64
-    return place(dtypes.converted(np.asarray(array), d.numpy), device)
+    return place(dtypes.converted(np.asarray(array), d.numpy), device, requires_grad)
 
 
-def randperm(n: int, device: Any = None) -> Tensor:
+def randint_like(input: Tensor, low: int, high: Any = None, *, dtype: Any = None, device: Any = None,
+                 requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Whole numbers on [low, high), or below `low`, in input's shape, dtype and device."""
+    low, high = (0, low) if high is None else (low, high)
+    where, d = device or input.device, dtype or input.dtype
+    return randint(low, high, input.shape, dtype=d, device=where, requires_grad=requires_grad)
+
+
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """0 … n-1 in random order. int64."""
-    with _lock:
+    with drawing_from(generator), _lock:
         array = _stream().permutation(n)
-    return place(np.asarray(array, dtype=np.int64), device)
+    d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64
+    return place(dtypes.converted(np.asarray(array, dtype=np.int64), d.numpy, copy=False), device)

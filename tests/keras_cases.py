@@ -135,6 +135,10 @@ OPTIMIZERS = [
     ("Adadelta", {"learning_rate": 1.0}), ("Nadam", {"learning_rate": 0.01}), ("Lion", {"weight_decay": 0.1}),
     ("Ftrl", {"learning_rate": 0.1, "l1_regularization_strength": 0.01, "l2_regularization_strength": 0.02,
               "l2_shrinkage_regularization_strength": 0.03, "beta": 0.1}),
+    ("Adafactor", {"learning_rate": 0.05}), ("Adafactor", {"learning_rate": 0.5, "beta_2_decay": -0.5, "clip_threshold": 2.0, "weight_decay": 0.01}),
+    ("Lamb", {"learning_rate": 0.01}), ("Lamb", {"weight_decay": 0.1, "global_clipnorm": 0.5}),
+    ("Adam", {"learning_rate": 0.01, "use_ema": True, "ema_momentum": 0.8}), ("RMSprop", {"loss_scale_factor": 64.0, "clipnorm": 0.5}),
+    ("SGD", {"learning_rate": 0.1, "use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 3, "gradient_accumulation_steps": 2}),
 ]  # fmt: skip
 SCHEDULES = [
     ("ExponentialDecay", (0.1, 4, 0.5), {}), ("ExponentialDecay", (0.1, 4, 0.5), {"staircase": True}), ("InverseTimeDecay", (0.1, 4, 0.5), {}),

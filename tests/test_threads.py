@@ -1,5 +1,6 @@
 """Threads, pieces and kept memory on the CPU: the same bits for any number of threads, errors that arrive, forks."""
 
+import math
 import multiprocessing
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 import autograd as ag
 from autograd import blocks, threads
-from autograd.blocks import BLOCK, SHARED
+from autograd.blocks import BLOCK, PIECE, SHARED
 
 SIZES = (SHARED, SHARED + 1, 3 * BLOCK - 7, (2, SHARED // 2 + 3))
 COSTLY = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus")
@@ -214,3 +215,25 @@ def test_pieces_are_those_of_the_operands():
     row = np.ones(5)
     grid = np.ones((BLOCK, 5))
     np.testing.assert_array_equal(blocks.blocked(np.add, x.dtype, grid.shape, grid, row), grid + row)
+
+
+@pytest.mark.parametrize("name", ["erf", "erfinv", "erfcx", "lgamma", "i0e", "i1e"])
+@pytest.mark.parametrize("dtype", [ag.float32, ag.float64])
+def test_functions_of_many_passes_are_the_same_in_pieces(name, dtype):
+    """A piece gives what the whole gives, in any layout."""
+    x = ag.tensor(numbers((3, PIECE + 5)) / 3, dtype=dtype)
+    y = getattr(ag.special, name, getattr(ag, name, None))(x)
+    assert y.dtype is dtype
+    for view in (x.T, x[:, ::2]):
+        other = getattr(ag.special, name, getattr(ag, name, None))(view)
+        np.testing.assert_array_equal(other.numpy(), (y.T if view.shape[1] == 3 else y[:, ::2]).numpy())
+    few = getattr(ag.special, name, getattr(ag, name, None))(x[1, :7])
+    np.testing.assert_array_equal(few.numpy(), y[1, :7].numpy())
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(ag.float32, 2.0), (ag.float64, 4.0)])
+def test_erf_in_units_in_the_last_place(dtype, bound):
+    x = np.concatenate([np.linspace(-6, 6, 4001), np.logspace(-30, 0, 200)]).astype(dtype.numpy)
+    true = np.array([math.erf(v) for v in x.tolist()])
+    units = np.abs(ag.tensor(x).erf().numpy() - true) / np.spacing(np.abs(true).astype(x.dtype))
+    assert units.max() < bound

@@ -13,7 +13,7 @@ from ..nn import functional as F
 from ..nn import init
 from ..nn.layers import new_parameter
 from ..ops.matmul import linear
-from ..ops.rnn import layer, live_steps
+from ..ops.rnn import check_checkpoint, layer, live_steps
 from ..ops.rnn_composite import activation as activation_of
 from ..ops.rnn_composite import on_device
 from ..ops.select import where
@@ -77,12 +77,15 @@ class GRU(Cell):
     at each forward and the same at all steps (Gal and Ghahramani 2016); the h that z mixes in is never dropped. None in
     evaluation mode. activation, inner_activation: None (tanh, sigmoid), a name, a function or an nn.Module.
     w_regularizer: of weight, b_regularizer: of bias, u_regularizer: of h2g and u_h (BigDL with p ≠ 0 gives h2g the
-    w_regularizer). ValueError for sizes, p or names out of range.
+    w_regularizer). checkpoint=k, which BigDL has not: keep every k-th state only and compute the steps between again in
+    backward, with the same gradients; without dropout, and with tanh and sigmoid. ValueError for sizes, p or names out of
+    range, and for a checkpoint that does not go.
     """
 
     def __init__(self, input_size: int, output_size: int, p: float = 0.0, activation: Any = None, inner_activation: Any = None,
                  w_regularizer: L1L2Regularizer | None = None, u_regularizer: L1L2Regularizer | None = None,
-                 b_regularizer: L1L2Regularizer | None = None, *, device: Any = None, dtype: Any = None):  # fmt: skip
+                 b_regularizer: L1L2Regularizer | None = None, *, checkpoint: int | None = None, device: Any = None,
+                 dtype: Any = None):  # fmt: skip
         super().__init__()
         if input_size < 1 or output_size < 1:
             raise ValueError(f"[GRU] sizes must be positive; got input_size={input_size}, output_size={output_size}")
@@ -93,6 +96,11 @@ class GRU(Cell):
         for name, value in (("w", w_regularizer), ("u", u_regularizer), ("b", b_regularizer)):
             if value is not None and not callable(value):
                 raise TypeError(f"[GRU] {name}_regularizer is a regularizer or None; got {type(value).__name__}")
+        check_checkpoint("GRU", checkpoint)
+        if checkpoint is not None and (p or (self.activation, self.inner_activation) != ("tanh", "sigmoid")):
+            hint = f"got p={p}, {self.activation!r} and {self.inner_activation!r}"
+            raise ValueError(f"[GRU] checkpoint={checkpoint} is for p=0, tanh and sigmoid, the fused path; {hint}")
+        self.checkpoint = checkpoint
         self.w_regularizer, self.u_regularizer, self.b_regularizer = w_regularizer, u_regularizer, b_regularizer
         h, place = output_size, {"device": device, "dtype": dtype}
         self.weight, self.bias = new_parameter(3 * h, input_size, **place), new_parameter(3 * h, **place)
@@ -127,8 +135,9 @@ class GRU(Cell):
         if self.p and self.is_training() and len(x):
             act, gate = (activation_of(f, "GRU") for f in (self.activation, self.inner_activation))
             return self._dropped(x, hidden, w, b, u, act, gate, reverse, live_steps("GRU", None, mask, *x.shape[:2]))
-        options = {"activation": self.activation, "gate_activation": self.inner_activation, "op": "GRU"}
-        return layer("gru_before", x, hidden, w, u, b, reverse=reverse, mask=mask, **options)[:2]
+        options: dict = {"activation": self.activation, "gate_activation": self.inner_activation, "op": "GRU"}
+        options |= {"reverse": reverse, "mask": mask, "checkpoint": self.checkpoint}
+        return layer("gru_before", x, hidden, w, u, b, **options)[:2]
 
     def _dropped(self, x: Tensor, h: Tensor, w: Tensor, b: Tensor, u: Tensor, act: Callable, gate: Callable,
                  reverse: bool, live: np.ndarray | None) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -155,5 +164,6 @@ class GRU(Cell):
         names = ("activation", "inner_activation", "w_regularizer", "u_regularizer", "b_regularizer")
         usual = {"activation": "tanh", "inner_activation": "sigmoid"}
         changed = [f", p={self.p}"] if self.p else []
+        changed += [] if self.checkpoint is None else [f", checkpoint={self.checkpoint}"]
         changed += [f", {n}={getattr(self, n)}" for n in names if n not in self._modules and getattr(self, n) != usual.get(n)]
         return f"{self.input_size}, {self.output_size}" + "".join(changed)

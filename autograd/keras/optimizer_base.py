@@ -6,11 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..grad_mode import enable_grad, no_grad
+from ..optim.elementwise import average
 from ..optim.optimizer import Optimizer as Engine
+from ..optim.optimizer import state_dtype
 from ..tensor import Tensor
 from . import naming, schedules
 
-COMMON = ("weight_decay", "clipnorm", "clipvalue", "global_clipnorm", "gradient_accumulation_steps", "name")
+COMMON: dict[str, Any] = {
+    "weight_decay": None, "clipnorm": None, "clipvalue": None, "global_clipnorm": None, "use_ema": False, "ema_momentum": 0.99,
+    "ema_overwrite_frequency": None, "loss_scale_factor": None, "gradient_accumulation_steps": None, "name": None,
+}  # fmt: skip
+CLIPS = ("clipnorm", "clipvalue", "global_clipnorm")
 
 
 class Optimizer(Engine):
@@ -20,8 +26,23 @@ class Optimizer(Engine):
     weight_decay: p = p - p * weight_decay * lr before each step. One of clipnorm (the norm of each gradient), clipvalue
     (each element) and global_clipnorm (the norm of all). gradient_accumulation_steps: so many apply() calls make one
     step, with the mean of their gradients. Constraints are the layers': model.apply_constraints() after a step (fit() does).
-    ValueError for unknown options and for more than one of the three clips.
+    loss_scale_factor: gradients are those of scale_loss(loss), the loss times this (fit() takes it), and are divided by it.
+
+    use_ema: after every apply() a = ema_momentum a + (1 - ema_momentum) p, which starts as p after the first step. The
+    parameters become a every ema_overwrite_frequency steps, and with finalize_variable_values(), as at the end of fit().
+    ValueError for unknown options, options out of range, and more than one of the three clips.
     """
+
+    name: str
+    weight_decay: float | None
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
 
     def __init__(self, learning_rate: Any, options: dict, defaults: dict, **common: Any):
         name = type(self).__name__
@@ -30,16 +51,10 @@ class Optimizer(Engine):
             there = sorted({"learning_rate", *options, *COMMON})
             raise ValueError(f"[{name}] unknown options {sorted(unknown)}; there are {there}")
         self.options = options
-        self.name = common.get("name") or naming.snake_case(name)
-        self.weight_decay, self.clipnorm, self.clipvalue, self.global_clipnorm, self.gradient_accumulation_steps = (
-            common.get(key) for key in COMMON[:-1]
-        )
-        clips = [k for k in COMMON[1:4] if common.get(k) is not None]
-        if len(clips) > 1 or any(not common[k] > 0 for k in clips):
-            raise ValueError(f"[{name}] at most one of clipnorm, clipvalue and global_clipnorm, positive; got {common}")
-        steps = self.gradient_accumulation_steps
-        if steps is not None and (not isinstance(steps, int) or steps < 2):
-            raise ValueError(f"[{name}] gradient_accumulation_steps is an integer from 2 on; got {steps}")
+        for key, usual in COMMON.items():
+            setattr(self, key, common.get(key, usual))
+        self.name = self.name or naming.snake_case(name)
+        self._check_common(name)
         if not callable(learning_rate) and not (isinstance(learning_rate, int | float) and learning_rate >= 0):
             raise ValueError(f"[{name}] learning_rate is a number from 0 on, a schedule or a function; got {learning_rate!r}")
         self._rate = learning_rate if callable(learning_rate) else float(learning_rate)
@@ -48,8 +63,28 @@ class Optimizer(Engine):
         self.state: dict[Tensor, dict] = {}
         self.steps_taken = self._calls = 0
         self._gathered: dict[Tensor, Tensor] = {}
+        self._averages: dict[Tensor, Tensor] = {}
         self._not_decayed: set[Tensor] = set()
         self.check({"params": [], **self.defaults})
+
+    def _check_common(self, name: str) -> None:
+        clips = {k: getattr(self, k) for k in CLIPS if getattr(self, k) is not None}
+        if len(clips) > 1 or any(not _is_number(v) or not v > 0 for v in clips.values()):
+            raise ValueError(f"[{name}] at most one of {', '.join(CLIPS)}, positive; got {clips}")
+        for key, least in ("gradient_accumulation_steps", 2), ("ema_overwrite_frequency", 1):
+            steps = getattr(self, key)
+            if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool) or steps < least):
+                raise ValueError(f"[{name}] {key} is an integer from {least} on; got {steps!r}")
+        if self.weight_decay is not None and not _is_number(self.weight_decay):
+            raise ValueError(f"[{name}] weight_decay is a number; got {self.weight_decay!r}")
+        if self.loss_scale_factor is not None and not (_is_number(self.loss_scale_factor) and self.loss_scale_factor > 0):
+            raise ValueError(f"[{name}] loss_scale_factor is a positive number; got {self.loss_scale_factor!r}")
+        if not isinstance(self.use_ema, bool) or not (_is_number(self.ema_momentum) and 0 <= self.ema_momentum <= 1):
+            raise ValueError(
+                f"[{name}] use_ema is a bool and ema_momentum lies in [0, 1]; got {self.use_ema!r} and {self.ema_momentum!r}"
+            )
+        if self.ema_overwrite_frequency is not None and not self.use_ema:
+            raise ValueError(f"[{name}] ema_overwrite_frequency={self.ema_overwrite_frequency} needs use_ema=True")
 
     # -- what training uses -------------------------------------------------------------------------
 
@@ -61,7 +96,8 @@ class Optimizer(Engine):
     @property
     def variables(self) -> list[Tensor]:
         """The tensors kept beside the parameters."""
-        return [t for entry in self.state.values() for t in entry.values() if isinstance(t, Tensor)]
+        kept = [t for entry in self.state.values() for t in entry.values() if isinstance(t, Tensor)]
+        return kept + list(self._averages.values())
 
     @property
     def iterations(self) -> int:
@@ -110,7 +146,31 @@ class Optimizer(Engine):
         if not rows:
             raise ValueError(f"[{type(self).__name__}] no parameter has a gradient; was backward() called?")
         with no_grad():
-            self._apply(rows)
+            before = self.iterations
+            self._apply(rows if self.loss_scale_factor is None else [(p, g * (1 / self.loss_scale_factor)) for p, g in rows])
+            if self.use_ema:
+                self._average(before)
+
+    def _average(self, before: int) -> None:
+        """The moving averages after an apply(), before which there were so many steps; and the parameters from them, when due."""
+        for p in self._all():
+            if p not in self._averages or not before:
+                self._averages[p] = p.detach().to(dtype=state_dtype(p)).clone()
+            else:
+                average(self._averages[p], p.detach().to(dtype=state_dtype(p)), self.ema_momentum)
+        if self.ema_overwrite_frequency and not (before + 1) % self.ema_overwrite_frequency:
+            self.finalize_variable_values(self._all())
+
+    def finalize_variable_values(self, var_list: Iterable[Tensor]) -> None:
+        """With use_ema: these parameters become their averages (where there are any: after the first apply())."""
+        with no_grad():
+            for p in var_list:
+                if p in self._averages:
+                    p.copy_(self._averages[p].to(p.device, p.dtype))
+
+    def scale_loss(self, loss: Tensor) -> Tensor:
+        """loss times loss_scale_factor, whose gradients apply() takes."""
+        return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Tensor | None, Tensor]]) -> int:
         """apply() with (gradient, parameter) pairs; the number of steps taken."""
@@ -185,7 +245,8 @@ class Optimizer(Engine):
         """As ag.optim's, with the number of apply() calls, the rate if it is a number, and gradients not yet applied."""
         number = {p: i for i, p in enumerate(self._all())}
         own = {"calls": self._calls, "learning_rate": self._rate if isinstance(self._rate, float) else None}
-        return {**super().state_dict(), **own, "gathered": {number[p]: g for p, g in self._gathered.items()}}
+        kept = {"gathered": self._gathered, "averages": self._averages}
+        return {**super().state_dict(), **own, **{k: {number[p]: t for p, t in v.items()} for k, v in kept.items()}}
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Go on where state_dict() was taken; it must be built. ValueError when groups, parameters or shapes differ."""
@@ -194,10 +255,15 @@ class Optimizer(Engine):
         if state_dict["learning_rate"] is not None:
             self._rate = float(state_dict["learning_rate"])
         mine = list(self._all())
-        self._gathered = {mine[i]: g.to(mine[i].device) for i, g in state_dict["gathered"].items()}
+        self._gathered, self._averages = (
+            {mine[i]: t.to(mine[i].device) for i, t in state_dict.get(key, {}).items()} for key in ("gathered", "averages")
+        )
 
     def __repr__(self) -> str:
-        common = {k: v for k in COMMON[:-1] if (v := getattr(self, k)) is not None}
+        common = {k: v for k, usual in COMMON.items() if k != "name" and (v := getattr(self, k)) != usual}
         options = {"learning_rate": self._rate, **self.options, **common}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in options.items())})"
 
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -15,6 +15,7 @@ from .. import optim
 from ..optim.elementwise import Elementwise, average, maximum, put, sqrt
 from . import naming, schedules
 from .optimizer_base import Optimizer
+from .optimizers_scaled import Adafactor, Lamb
 from .schedules import LearningRateSchedule
 
 
@@ -270,7 +271,7 @@ class Ftrl(_Formula):
         put(p, (z.clip(-l1, l1) - z) / (after * (1 / lr) + 2 * l2))
 
 
-_CLASSES = (SGD, RMSprop, Adam, AdamW, Adamax, Adagrad, Adadelta, Nadam, Ftrl, Lion)
+_CLASSES = (SGD, RMSprop, Adam, AdamW, Adamax, Adagrad, Adadelta, Adafactor, Nadam, Ftrl, Lion, Lamb)
 TABLE: dict[str, Any] = {c.__name__.lower(): c for c in _CLASSES}
 
 
@@ -296,6 +297,6 @@ def deserialize(config: Any, custom_objects: dict | None = None) -> Any:
 
 
 __all__ = [
-    "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "LearningRateSchedule", "Lion", "Nadam", "Optimizer",
-    "RMSprop", "deserialize", "get", "schedules", "serialize",
+    "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "LearningRateSchedule", "Lion",
+    "Nadam", "Optimizer", "RMSprop", "deserialize", "get", "schedules", "serialize",
 ]  # fmt: skip

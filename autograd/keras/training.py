@@ -95,7 +95,7 @@ class Trainer:
             raise ValueError("[fit] the model has no trainable weights")
         for w in trained:
             w.grad = None
-        loss.backward()
+        self.optimizer.scale_loss(loss).backward()
         self._build_optimizer()
         self.optimizer.apply([w.grad for w in trained], trained)
         self.apply_constraints()  # type: ignore[attr-defined]
@@ -225,6 +225,7 @@ class Trainer:
                     break
         finally:
             self.eval()  # type: ignore[attr-defined]
+        self.optimizer.finalize_variable_values(self.trainable_weights)  # type: ignore[attr-defined]
         tellers.tell("on_train_end", logs)
         return self.history
 

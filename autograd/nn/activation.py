@@ -31,6 +31,15 @@ class _Activation(Module):
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.shown)
 
 
+class _InPlace(_Activation):
+    """An activation that may change x; repr() says so only then."""
+
+    def extra_repr(self) -> str:
+        """The options."""
+        parts = [super().extra_repr(), "inplace=True" if self.inplace else ""]
+        return ", ".join(part for part in parts if part)
+
+
 class Tanh(_Activation):
     """tanh(x)"""
 
@@ -49,17 +58,13 @@ class Sigmoid(_Activation):
         super().__init__()
 
 
-class ReLU(_Activation):
+class ReLU(_InPlace):
     """max(x, 0); inplace changes x."""
 
     function = staticmethod(F.relu)
 
     def __init__(self, inplace: bool = False):
         super().__init__(inplace=inplace)
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return "inplace=True" if self.inplace else ""
 
 
 class GELU(_Activation):
@@ -72,13 +77,13 @@ class GELU(_Activation):
         super().__init__(approximate=approximate)
 
 
-class SiLU(_Activation):
+class SiLU(_InPlace):
     """x * sigmoid(x)"""
 
     function = staticmethod(F.silu)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, inplace: bool = False):
+        super().__init__(inplace=inplace)
 
 
 class Softplus(_Activation):
@@ -91,14 +96,14 @@ class Softplus(_Activation):
         super().__init__(beta=beta, threshold=threshold)
 
 
-class LeakyReLU(_Activation):
+class LeakyReLU(_InPlace):
     """x where x > 0, else negative_slope * x."""
 
     function = staticmethod(F.leaky_relu)
     shown = ("negative_slope",)
 
-    def __init__(self, negative_slope: float = 0.01):
-        super().__init__(negative_slope=negative_slope)
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
+        super().__init__(negative_slope=negative_slope, inplace=inplace)
 
 
 class Softmax(_Activation):

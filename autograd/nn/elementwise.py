@@ -7,18 +7,9 @@ from typing import Any
 from .. import create
 from ..tensor import Tensor
 from . import functional as F
-from .activation import _Activation
+from .activation import _Activation, _InPlace
 from .module import Module
 from .parameter import Parameter
-
-
-class _InPlace(_Activation):
-    """An activation that may change x; repr() says so only then."""
-
-    def extra_repr(self) -> str:
-        """The options."""
-        parts = [super().extra_repr(), "inplace=True" if self.inplace else ""]
-        return ", ".join(part for part in parts if part)
 
 
 class ELU(_InPlace):

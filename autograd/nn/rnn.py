@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from .. import create
-from ..ops.rnn import cell_step, layer
+from ..ops.rnn import cell_step, check_checkpoint, layer
 from ..ops.rnn_composite import GATES
 from ..ops.views import cat, stack
 from ..tensor import Tensor

@@ -7,11 +7,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..blocks import in_pieces
 from ..op import Op, public, register, unary
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu.launch import Unary
 from .rounding import floating, half_in_single
+from .special import chebyshev
 
 
 def _scaled(x: float, order: int) -> float:
@@ -32,13 +34,13 @@ def _scaled(x: float, order: int) -> float:
 @lru_cache(maxsize=2)
 def _fitted(order: int) -> tuple[np.ndarray, np.ndarray]:
     """Chebyshev coefficients on x in [0, 8] (of the function over x^order), and of sqrt(x) times it in 8/x beyond."""
-    fit = np.polynomial.chebyshev.chebinterpolate
-    near = fit(np.vectorize(lambda t: _scaled(4 * t + 4, order) / (4 * t + 4) ** order), 30)
-    far = fit(np.vectorize(lambda t: _scaled(16 / (t + 1), order) * math.sqrt(16 / (t + 1))), 24)
+    near = chebyshev(lambda x: _scaled(x, order) / x**order, 0, 8, 30)
+    far = chebyshev(lambda inverse: _scaled(1 / inverse, order) / math.sqrt(inverse), 0, 1 / 8, 24)
     return near, far
 
 
 def _bessel(order: int) -> staticmethod:
+    @in_pieces
     def numpy(x: np.ndarray) -> np.ndarray:
         near, far = _fitted(order)
         value = np.polynomial.chebyshev.chebval

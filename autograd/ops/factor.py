@@ -216,7 +216,16 @@ class Qr(Op):
 # -- singular values and eigenvalues --------------------------------------------------------------------
 
 
+def _finite(a: np.ndarray) -> np.ndarray:
+    """a, where it is finite: LAPACK's iterations may never end on what is not."""
+    strange = a.size - np.count_nonzero(np.isfinite(a))
+    if strange:
+        raise ValueError(f"a matrix must be finite, and {strange} elements are NaN or infinite")
+    return a
+
+
 def _svd(a: np.ndarray, full: bool) -> tuple:
+    _finite(a)
     return tuple(np.linalg.svd(a, full_matrices=full))
 
 
@@ -263,6 +272,7 @@ class Svd(Op):
 
 
 def _eigh(a: np.ndarray, triangle: str) -> tuple:
+    _finite(np.triu(a) if triangle == "U" else np.tril(a))
     return tuple(np.linalg.eigh(a, "U" if triangle == "U" else "L"))
 
 
@@ -291,7 +301,7 @@ class Eigh(Op):
 
 
 def _pinv(a: np.ndarray, rcond: float) -> np.ndarray:
-    return np.linalg.pinv(a, rcond)
+    return np.linalg.pinv(_finite(a), rcond)
 
 
 @register

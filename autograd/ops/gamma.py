@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..blocks import in_pieces
 from ..op import Op, public, register, unary
 from ..tape import Node
 from ..tensor import Tensor
@@ -31,6 +32,7 @@ def _right(x: np.ndarray) -> np.ndarray:
     return (z - 0.5) * np.log(z) - z + 0.5 * math.log(2 * math.pi) + series - np.log(product)
 
 
+@in_pieces
 def _lgamma(x: np.ndarray) -> np.ndarray:
     wide = x.astype(np.float64)
     left = wide < 0.5

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
+from ..blocks import in_pieces
 from ..op import Op, public, register, unary
 from ..tape import Node
 from ..tensor import Tensor
@@ -16,33 +18,73 @@ from .rounding import floating, half_in_single
 from .select import where
 
 
-@lru_cache(maxsize=1)
-def _erf_series() -> tuple[np.ndarray, np.ndarray]:
-    """Chebyshev coefficients of erf(x)/x on [0, 1] in x^2, and of erfc(x)*exp(x^2) on [1, 6] in 1/x."""
-    chebyshev = np.polynomial.chebyshev
-    near = chebyshev.chebinterpolate(np.vectorize(lambda t: _near(math.sqrt((t + 1) / 2))), 16)
-    far = chebyshev.chebinterpolate(np.vectorize(lambda t: _far(1 / (7 / 12 + 5 / 12 * t))), 30)
-    return near, far
+def chebyshev(function: Callable[[float], float], low: float, high: float, degree: int) -> np.ndarray:
+    """The coefficients of the series that equals a function at the Chebyshev nodes of [low, high], each sum rounded once."""
+    n = degree + 1
+    angles = [math.pi * (k + 0.5) / n for k in range(n)]
+    values = [function((low + high) / 2 + (high - low) / 2 * math.cos(a)) for a in angles]
+    sums = [math.fsum(v * math.cos(j * a) for v, a in zip(values, angles, strict=True)) for j in range(n)]
+    return np.array([sums[0] / n, *(2 / n * s for s in sums[1:])])
 
 
-def _near(x: float) -> float:
-    return math.erf(x) / x if x else 2 / math.sqrt(math.pi)
-
-
-def _far(x: float) -> float:
+def _far(inverse: float) -> float:
+    """erfc(x) * exp(x^2), of 1/x."""
+    x = 1 / inverse
     return math.erfc(x) * math.exp(x * x)
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
-    """erf to 4e-16 absolute in float64, from two Chebyshev series fitted to math.erf when first used."""
+@lru_cache(maxsize=1)
+def _erf_series() -> tuple[list[float], np.ndarray]:
+    """Powers of x^2 for erf(x)/x - 1 up to 1 (Taylor's series), and a Chebyshev series in 1/x for erfc(x)*exp(x^2) on [1, 6]."""
+    near = [2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(20)]
+    return [near[0] - 1, *near[1:]], chebyshev(_far, 1 / 6, 1, 30)
+
+
+@lru_cache(maxsize=1)
+def _erf_polynomials() -> tuple[list, list]:
+    """For float32: of the first series what counts there, and powers of (x - 5/2) for log(erfc(x)) on [1, 4]."""
+    far = np.polynomial.Chebyshev(chebyshev(lambda x: math.log(math.erfc(x)), 1, 4, 9), domain=[-1.5, 1.5])
+    powers = far.convert(kind=np.polynomial.Polynomial).coef
+    return list(map(np.float32, _erf_series()[0][:11])), list(map(np.float32, powers))
+
+
+def _horner(coefficients: list, x: np.ndarray) -> np.ndarray:
+    y = x * coefficients[-1]
+    for c in coefficients[-2:0:-1]:
+        y += c
+        y *= x
+    y += coefficients[0]
+    return y
+
+
+def _erf_single(x: np.ndarray) -> np.ndarray:
+    """erf to 2 units in the last place of float32: x + x p(x^2) up to 1, from there 1 - exp(q(x)); 1 from 4."""
+    near, far = _erf_polynomials()
+    a = np.minimum(np.abs(x), np.float32(4))
+    t = np.minimum(a, np.float32(1))
+    inner = _horner(near, t * t)
+    inner *= t
+    inner += t
+    t = np.maximum(a, np.float32(1))
+    t -= np.float32(2.5)
+    outer = np.float32(1) - np.exp(_horner(far, t))
+    return np.copysign(np.where(a <= 1, inner, outer), x)
+
+
+def _erf_double(x: np.ndarray) -> np.ndarray:
+    """erf to 4e-16 absolute in float64."""
     near, far = _erf_series()
-    chebval = np.polynomial.chebyshev.chebval
-    wide = x.astype(np.float64)
-    a = np.minimum(np.abs(wide), 6.0)
-    inner = a * chebval(2 * np.minimum(a, 1) ** 2 - 1, near)
+    a = np.minimum(np.abs(x), 6.0)
+    t = np.minimum(a, 1)
+    inner = t + t * _horner(near, t * t)
     b = np.maximum(a, 1)
-    outer = 1 - np.exp(-b * b) * chebval((1 / b - 7 / 12) * (12 / 5), far)
-    return np.copysign(np.where(a <= 1, inner, outer), wide).astype(x.dtype)
+    outer = 1 - np.exp(-b * b) * np.polynomial.chebyshev.chebval((1 / b - 7 / 12) * (12 / 5), far)
+    return np.copysign(np.where(a <= 1, inner, outer), x)
+
+
+@in_pieces
+def _erf(x: np.ndarray) -> np.ndarray:
+    return _erf_double(x) if x.dtype == np.float64 else _erf_single(x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
 
 
 @register
@@ -64,7 +106,7 @@ class Erf(Op):
 @lru_cache(maxsize=1)
 def _erfcx_series() -> np.ndarray:
     """Chebyshev coefficients of (1 + x) * erfc(x) * exp(x^2) on x >= 0, in t = (x - 3) / (x + 3)."""
-    return np.polynomial.chebyshev.chebinterpolate(np.vectorize(_erfcx_node), 50)
+    return chebyshev(_erfcx_node, -1, 1, 50)
 
 
 def _erfcx_node(t: float) -> float:
@@ -85,6 +127,7 @@ def _scaled_erfc(x: float) -> float:
     return total / (x * math.sqrt(math.pi))
 
 
+@in_pieces
 def _erfcx(x: np.ndarray) -> np.ndarray:
     wide = x.astype(np.float64)
     a = np.minimum(np.abs(wide), 1e100)
@@ -110,6 +153,7 @@ class Erfcx(Op):
         return dy * (x * y * 2 - 2 / math.sqrt(math.pi))
 
 
+@in_pieces
 def _erfinv(x: np.ndarray) -> np.ndarray:
     """An approximation to 2e-3, then two steps of Halley's method: on erf, or on erfc near the ends."""
     wide = x.astype(np.float64)

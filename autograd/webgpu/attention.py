@@ -77,14 +77,17 @@ class Attention:
         self.name = name
 
     def run(self, name: str, rows: int, arrays: list, made: list, more: tuple, mask: Array | None, *, scale: float, causal: bool,
-            p: float, seed: int, stats: int = 0, lse: int = 0) -> list:  # fmt: skip
-        """Queue a kernel over arrays q, k, v, … and what it makes; the latter is returned. more: (place, array) of others."""
+            p: float, seed: int, head: int = 0, stats: int = 0, lse: int = 0) -> list:  # fmt: skip
+        """Queue a kernel over arrays q, k, v, … and what it makes; the latter is returned. more: (place, array) of others.
+
+        head: the number of the first head, on which, and on the row, what dropout keeps depends.
+        """
         gpu, (length, columns) = arrays[0].gpu, (a.shape[-2] for a in arrays[:2])
         given, sizes, walks = walked(arrays[0].shape[:-2], arrays, made, mask)
-        words = [0] * 8
+        words = [0] * 5 + [head, 0, 0]
         if mask is not None:
             steps = [0 if n == 1 else s for n, s in zip(mask.shape[-2:], mask.strides[-2:])]
-            words = [*walks[-1], *steps, mask.offset, 0, 0, 0]
+            words[:5] = [*walks[-1], *steps, mask.offset]
         for a, walk in zip(given, walks):
             words += [a.offset // 4, walk[0] // 4, walk[1] // 4, a.strides[-2] // 4]
         tail = np.array(words, np.int64).astype(np.uint32).tobytes()
@@ -129,14 +132,15 @@ def over_heads(mask: Array | None, q: Array) -> Array | None:
 
 
 def cut_by_heads(kernels: Any, arrays: tuple, most: int, attrs: dict):
-    """The launcher on some of the heads at a time. What dropout keeps depends on the place among all of them."""
-    if attrs["p"]:
-        raise ValueError(
-            f"[{kernels.name}] with dropout it does not run in pieces, and shape {arrays[0].shape} takes more than the "
-            f"{arrays[0].gpu.pool.max_binding:,} bytes that this adapter binds at once. Use it on some of the heads at a time."
-        )
-    heads = range(arrays[0].ndim - 2)
-    return cut(kernels.name, lambda *some: kernels(*some, **attrs), arrays, heads, most)
+    """The launcher on some of the heads at a time, in the order of their numbers."""
+    done = 0
+
+    def some_heads(*some: Array) -> Any:
+        nonlocal done
+        first, done = done, done + element_count(some[0].shape[:-2])
+        return kernels(*some, head=first, **attrs)
+
+    return cut(kernels.name, some_heads, arrays, range(arrays[0].ndim - 2), most, in_order=True)
 
 
 class Forward(Attention):

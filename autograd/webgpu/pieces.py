@@ -44,11 +44,12 @@ def shown(a):
     return window(a if fits else copy(a))
 
 
-def cut(name, launch, arrays, dims, count, summed=()):
+def cut(name, launch, arrays, dims, count, summed=(), in_order=False):
     """launch(*arrays), or of parts of them along the dimensions `dims`, joined; launch gives an Array or a tuple of them.
 
     arrays: Arrays (or None) of equal sizes in `dims`, as have the results. count: elements of the largest array that a
-    launch sees. summed: numbers of the results that the parts add to; the others stand side by side.
+    launch sees. summed: numbers of the results that the parts add to; the others stand side by side. in_order: the parts
+    follow one another as `dims` counts, the last one fastest; else those that lie together in memory are left together.
     """
     first = next(a for a in arrays if a is not None)
     parts = -(-count // room(first.gpu))
@@ -57,13 +58,13 @@ def cut(name, launch, arrays, dims, count, summed=()):
     long = [d for d in dims if first.shape[d] > 1]
     if not long:
         refuse(name, first.shape, count, first.gpu)
-    d = max(long, key=lambda d: max(abs(a.strides[d]) for a in arrays if a is not None))
+    d = long[0] if in_order else max(long, key=lambda d: max(abs(a.strides[d]) for a in arrays if a is not None))
     n, made, several = first.shape[d], [], False
     share = -(-n // min(parts, n))
     for start in range(0, n, share):
         length = min(share, n - start)
         taken = [a if a is None else along(a, d, start, length) for a in arrays]
-        out = cut(name, launch, taken, dims, -(-count * length // n), summed)
+        out = cut(name, launch, taken, dims, -(-count * length // n), summed, in_order)
         several = isinstance(out, tuple)
         made = joined(made, out if several else (out,), d, start, n, summed)
     return tuple(made) if several else made[0]
@@ -136,9 +137,14 @@ def extreme(launcher, x, axis):
 def extremes(launcher, x, axis):
     """The same where not even one of several rows fits."""
     y = x.gpu.empty((*x.shape[:axis], 1, *x.shape[axis + 1 :]), INT64)
+    return each(lambda row: extreme(launcher, row, axis), x, axis, y)
+
+
+def each(launch, x, axis, y):
+    """y, filled with what launch makes of x's rows along an axis, one (of the first dimension that is another) at a time."""
     d = next(d for d in range(x.ndim) if d != axis and x.shape[d] > 1)
     for i in range(x.shape[d]):
-        x.gpu.copy_into(narrow(y, d, i, 1), extreme(launcher, along(x, d, i, 1), axis))
+        x.gpu.copy_into(narrow(y, d, i, 1), launch(along(x, d, i, 1)))
     return y
 
 

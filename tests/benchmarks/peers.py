@@ -1,9 +1,9 @@
-"""Other engines on the same software or real Vulkan: tinygrad's WEBGPU, computeml, ferrotensor (extra `bench`).
+"""Other engines on the same software or real Vulkan: tinygrad's WEBGPU, computeml, ferrotensor, rasptorch (extra `bench`).
 
 Each workload of a peer runs in a process of its own, `peers.py PEER WORKLOAD`, so that a crash there ends nothing here
 and no two drivers meet. It prints the median time of a step as JSON, the value read back at its end: a step that was
-never waited for would cost nothing. What a peer does not have stays away from the table. rasptorch is left out: it
-brings a web framework along.
+never waited for would cost nothing. What a peer does not have stays away from the table, and so does what it computes
+with NumPy on the host.
 """
 
 from __future__ import annotations
@@ -185,10 +185,54 @@ def ferrotensor(name: str) -> Callable[[], Any]:
     return {"small": small, "chain": chain, "matmul": matmul, "gru": gru}[name]()
 
 
+# -- rasptorch ------------------------------------------------------------------------------------------------
+
+
+def rasptorch(name: str) -> Callable[[], Any]:
+    """Its tape on its Vulkan kernels. Its tanh, GRU and attention compute on the host."""
+    from rasptorch import Tensor, functional, nn, optim, vulkan_backend
+
+    vulkan_backend.init(strict=True)
+    vulkan_backend.set_job_timeout(1 << 63)  # of 10 s: past it, what is not computed yet is read, and freed
+
+    def made(*shape: int, grad: bool = False) -> Any:
+        return Tensor(numbers(*shape), requires_grad=grad, device="gpu")
+
+    def small() -> Any:
+        x, y, z = (made(8, grad=True) for _ in range(3))
+
+        def step() -> Any:
+            (x * y + z).sum().backward()
+            return vulkan_backend.to_cpu(x.grad_vkbuf)
+
+        return step
+
+    def matmul() -> Any:
+        a, b = made(1024, 1024), made(1024, 1024)
+        return lambda: (a @ b).numpy()
+
+    def mlp() -> Any:
+        model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)).to("gpu")
+        optimizer = optim.AdamW(model.parameters(), lr=1e-3)
+        x, y = made(64, 784), Tensor(np.eye(10)[np.random.default_rng(0).integers(0, 10, 64)], device="gpu")
+
+        def step() -> Any:
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.numpy()
+
+        return step
+
+    return {"small": small, "matmul": matmul, "mlp": mlp}[name]()
+
+
 PEERS: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "tinygrad": (tinygrad, ("small", "chain", "matmul", "mlp", "encoder")),
     "computeml": (computeml, ("small", "matmul", "mlp")),
     "ferrotensor": (ferrotensor, ("small", "chain", "matmul", "gru")),
+    "rasptorch": (rasptorch, ("small", "matmul", "mlp")),
 }
 
 

@@ -20,7 +20,8 @@ struct Params {
   lse: u32,     // where lse begins
   first: u32,   // row of this dispatch
   mask: vec4<u32>,      // strides of outer and inner heads, rows and columns
-  mask_offset: vec4<u32>,
+  begin: vec2<u32>,     // of the mask, and the number of the first head
+  unused: vec2<u32>,
   q: Walk,
   k: Walk,
   v: Walk,
@@ -52,7 +53,7 @@ fn mix(x: u32) -> u32 {
 // What dropout multiplies the probability by: a function of seed and place, so that nothing is stored.
 fn dropped(head: u32, i: u32, j: u32) -> f32 {
   if (!DROPS) { return 1.0; }
-  let line = mix((head * p.length + i) ^ p.seed);
+  let line = mix(((p.begin.y + head) * p.length + i) ^ p.seed);
   return select(p.factor, 0.0, mix(line + j * 0x9e3779b9u) < p.limit);
 }
 
@@ -68,7 +69,7 @@ fn first_of(j: u32) -> u32 {
 // The score of query i and key j from their product; below every number where j may not be seen.
 fn scored(product: f32, head: u32, i: u32, j: u32) -> f32 {
   let at = (head / p.inner) * p.mask.x + (head % p.inner) * p.mask.y + i * p.mask.z + j * p.mask.w;
-  return masked(product * p.scale, p.mask_offset.x + at);
+  return masked(product * p.scale, p.begin.x + at);
 }
 
 // Below any score, and finite: an infinity cannot be written.

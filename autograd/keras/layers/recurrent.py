@@ -40,6 +40,14 @@ class RNN(Recurrent):
             )
         super().__init__(**kwargs)
         self.cell, self.unroll = cell, bool(unroll)
+        if self.checkpoint is not None and self.stepwise:
+            hint = "a cell of your own, recurrent_dropout, and dropout with implementation=1 run step by step"
+            raise ValueError(f"[{self.name}] checkpoint={self.checkpoint} needs the sequence in one operation; {hint}")
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether training runs the cell step by step."""
+        return True
 
     @property
     def state_size(self) -> Any:
@@ -125,10 +133,15 @@ class FusedRNN(RNN):
         super().__init__(cell, **kwargs)
         self.use_cudnn = use_cudnn
 
+    @property
+    def stepwise(self) -> bool:
+        """See RNN."""
+        return bool(self.cell.recurrent_dropout or (self.cell.dropout and self.cell.apart))
+
     def steps(self, x: Tensor, states: list[Tensor], mask: np.ndarray | None) -> tuple[Tensor, Tensor, list[Tensor]]:
         """See Recurrent."""
         cell = self.cell
-        if self.training and (cell.recurrent_dropout or (cell.dropout and cell.apart)):
+        if self.training and self.stepwise:
             return super().steps(x, states, mask)
         if self.training and cell.dropout and len(x):
             cell.reset_dropout_mask()
@@ -152,8 +165,8 @@ def core_steps(owner: Recurrent, cell: str, x: Tensor, states: list[Tensor], mas
     """All steps on the core: what Recurrent.steps gives."""
     h, *c = states
     padding = "zero" if owner.zero_output_for_mask else "repeat"
-    y, *ends = layer(cell, x, h, c0=c[0] if c else None, mask=mask, padding=padding, reverse=owner.go_backwards, op=owner.name,
-                     **weights)  # fmt: skip
+    y, *ends = layer(cell, x, h, c0=c[0] if c else None, mask=mask, padding=padding, reverse=owner.go_backwards,
+                     checkpoint=owner.checkpoint, op=owner.name, **weights)  # fmt: skip
     new = [s for s in ends if s is not None]
     if mask is None or not len(x):
         last = new[0]
@@ -181,7 +194,7 @@ class GRU(FusedRNN):
 
     GRU(units, activation="tanh", recurrent_activation="sigmoid", use_bias=True, …): arguments of GRUCell (initializers,
     regularizers, constraints, dropout, recurrent_dropout, implementation, seed, reset_after) and of Recurrent
-    (return_sequences, return_state, go_backwards, stateful, time_major, zero_output_for_mask), which has the call.
+    (return_sequences, return_state, go_backwards, stateful, time_major, zero_output_for_mask, checkpoint), which has the call.
 
     Weights kernel [I, 3U], recurrent_kernel [U, 3U], bias [2, 3U] ([3U] without reset_after); columns z, r, h.
     """

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import create
-from ...ops.rnn import live_steps
+from ...ops.rnn import check_checkpoint, live_steps
 from ...tensor import Tensor
 from ..layer import InputSpec, Layer
 from ..tree import is_shape, leaves
@@ -38,13 +38,17 @@ class Recurrent(Layer):
     return_sequences: y [B, T, U], else the last one that was computed, [B, U]. return_state: a list [y, state, …].
     stateful: row i of a batch starts where row i of the batch before ended, in inference too; nothing is differentiated
     across batches. activity_regularizer applies to every output, states included, each divided by its first size.
+
+    checkpoint=k, which Keras has not: keep every k-th state only and compute the steps between again in backward, with the
+    same gradients. For layers whose sequence is one operation: ValueError for RNN(cell), for recurrent_dropout, for
+    dropout with implementation=1, and at the call for activations other than tanh (relu in SimpleRNN) and sigmoid.
     """
 
     supports_masking = True
 
     def __init__(self, *, return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False,
                  stateful: bool = False, time_major: bool = False, zero_output_for_mask: bool = False,
-                 **kwargs: Any):  # fmt: skip
+                 checkpoint: int | None = None, **kwargs: Any):  # fmt: skip
         width, length = kwargs.pop("input_dim", None), kwargs.pop("input_length", None)
         if (width, length) != (None, None) and kwargs.get("input_shape") is None:
             kwargs["input_shape"] = (length, width)
@@ -52,6 +56,8 @@ class Recurrent(Layer):
         self.return_sequences, self.return_state = bool(return_sequences), bool(return_state)
         self.go_backwards, self.stateful, self.time_major = bool(go_backwards), bool(stateful), bool(time_major)
         self.zero_output_for_mask = bool(zero_output_for_mask)
+        check_checkpoint(type(self).__name__, checkpoint)
+        self.checkpoint = checkpoint
         self.input_spec = InputSpec(ndim=3)
 
     # -- what subclasses write ----------------------------------------------------------------------
@@ -215,4 +221,4 @@ class Recurrent(Layer):
         config |= {"go_backwards": self.go_backwards, "stateful": self.stateful, "time_major": self.time_major}
         if self.zero_output_for_mask:
             config["zero_output_for_mask"] = True
-        return config
+        return config if self.checkpoint is None else {**config, "checkpoint": self.checkpoint}

@@ -20,9 +20,9 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else input.relu()
 
 
-def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope * x."""
-    return where(input > 0, input, input * negative_slope)
+    return _in_place(input, where(input > 0, input, input * negative_slope), inplace)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -35,9 +35,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     raise ValueError(f'[gelu] approximate is "none" or "tanh"; got {approximate!r}')
 
 
-def silu(input: Tensor) -> Tensor:
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
-    return input.silu()
+    return _in_place(input, input.silu(), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
