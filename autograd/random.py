@@ -165,38 +165,40 @@ def set_rng_state(state: dict) -> None:
         _go_to(_generator, state)
 
 
-def _draw(method: str, size: tuple, dtype: Any, device: Any, requires_grad: bool, generator: Generator | None) -> Tensor:
+def drawn(method: str, size: tuple, dtype: Any, device: Any, requires_grad: bool, generator: Generator | None,
+          *options: Any) -> Tensor:  # fmt: skip
+    """What the stream's method of that name gives, in float32 or float64, as a tensor of `dtype` on `device`."""
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
     if not d.is_floating_point:
         raise TypeError(f"[{method}] draws floating point numbers; got dtype {d}. Use randint for integers")
     kind = np.float64 if d is dtypes.float64 else np.float32
     with drawing_from(generator), _lock:
-        array = getattr(_stream(), method)(size=size, dtype=kind)
+        array = getattr(_stream(), method)(*options, size=size, **({} if options else {"dtype": kind}))
     return place(dtypes.converted(np.asarray(array), d.numpy, copy=False), device, requires_grad)
 
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
          requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Uniform on [0, 1)."""
-    return _draw("random", shapes.shape_args(size, "rand"), dtype, device, requires_grad, generator)
+    return drawn("random", shapes.shape_args(size, "rand"), dtype, device, requires_grad, generator)
 
 
 def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
           requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Standard normal."""
-    return _draw("standard_normal", shapes.shape_args(size, "randn"), dtype, device, requires_grad, generator)
+    return drawn("standard_normal", shapes.shape_args(size, "randn"), dtype, device, requires_grad, generator)
 
 
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Uniform on [0, 1), in input's shape, dtype and device."""
-    return _draw("random", input.shape, dtype or input.dtype, device or input.device, requires_grad, generator)
+    return drawn("random", input.shape, dtype or input.dtype, device or input.device, requires_grad, generator)
 
 
 def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
                requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Standard normal, in input's shape, dtype and device."""
-    return _draw("standard_normal", input.shape, dtype or input.dtype, device or input.device, requires_grad, generator)
+    return drawn("standard_normal", input.shape, dtype or input.dtype, device or input.device, requires_grad, generator)
 
 
 def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,

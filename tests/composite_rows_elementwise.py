@@ -1,9 +1,9 @@
-"""Rows for elementwise functions that are made of ops, in the form of tests/op_table.py."""
+"""Rows for elementwise functions that are made of ops, in the form of tests/op_cases.py."""
 
 import math
 
 import numpy as np
-from op_table import FLOATS, INTS, NUMBERS, POSITIVE, UNIT, Case, Row, binary, reduction, truth, unary
+from op_cases import FLOATS, INTS, NUMBERS, POSITIVE, UNIT, Case, Row, binary, reduction, truth, unary
 
 ROWS = {
     "rsqrt": unary("rsqrt", lambda x: x**-0.5, POSITIVE),

@@ -1,10 +1,10 @@
-"""Rows for linear algebra that is made of the factorisations, in the form of tests/op_table.py."""
+"""Rows for linear algebra that is made of the factorisations, in the form of tests/op_cases.py."""
 
 import math
 
 import numpy as np
+from op_cases import Case, Row, ones
 from op_rows_linalg import ANY, PRECISE, SMALL, SQUARE, SYSTEMS, not_square, symmetric, well
-from op_table import Case, Row, ones
 
 import autograd as ag
 

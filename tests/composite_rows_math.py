@@ -1,10 +1,10 @@
-"""Rows for elementwise composites and special functions, in the form of tests/op_table.py."""
+"""Rows for elementwise composites and special functions, in the form of tests/op_cases.py."""
 
 import math
 from statistics import NormalDist
 
 import numpy as np
-from op_table import AWAY, FLOATS, INTS, POSITIVE, TWO, UNIT, Case, Row, binary, each, fold, mismatch, on, ones, unary
+from op_cases import AWAY, FLOATS, INTS, POSITIVE, TWO, UNIT, Case, Row, binary, each, fold, mismatch, on, ones, unary
 
 import autograd as ag
 

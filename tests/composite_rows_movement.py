@@ -1,7 +1,7 @@
-"""Rows for what moves, repeats, joins and picks elements, in the form of tests/op_table.py."""
+"""Rows for what moves, repeats, joins and picks elements, in the form of tests/op_cases.py."""
 
 import numpy as np
-from op_table import FLOATS, INDEX, MASK, Case, Row, on, ones
+from op_cases import FLOATS, INDEX, MASK, Case, Row, on, ones
 
 import autograd as ag
 

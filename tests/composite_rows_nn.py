@@ -1,10 +1,10 @@
-"""Rows for nn.functional's convolutions, pooling, normalisations, resampling and losses, in the form of tests/op_table.py."""
+"""Rows for nn.functional's convolutions, pooling, normalisations, resampling and losses, in the form of tests/op_cases.py."""
 
 import itertools
 import math
 
 import numpy as np
-from op_table import Case, Row, each, on
+from op_cases import Case, Row, each, on
 
 import autograd as ag
 from autograd.nn import functional as F

@@ -1,10 +1,10 @@
-"""Rows for sorting, statistics, products and grids, in the form of tests/op_table.py."""
+"""Rows for sorting, statistics, products and grids, in the form of tests/op_cases.py."""
 
 import itertools
 import math
 
 import numpy as np
-from op_table import AWAY, FLOATS, INTS, POSITIVE, Case, Row, bad_dim, fold, on, ones
+from op_cases import AWAY, FLOATS, INTS, POSITIVE, Case, Row, bad_dim, fold, on, ones
 
 import autograd as ag
 

@@ -1,9 +1,9 @@
-"""Rows for public functions that are made of ops, in the form of tests/op_table.py."""
+"""Rows for public functions that are made of ops, in the form of tests/op_cases.py."""
 
 import math
 
 import numpy as np
-from op_table import (
+from op_cases import (
     AWAY,
     FLOATS,
     INDEX,

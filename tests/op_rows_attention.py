@@ -1,9 +1,9 @@
-"""Rows for attention, in the form of tests/op_table.py, which takes them in."""
+"""Rows for attention, in the form of tests/op_cases.py; tests/op_table.py takes them in."""
 
 import math
 
 import numpy as np
-from op_table import Case, Row, on
+from op_cases import Case, Row, on
 
 import autograd as ag
 from autograd.op import REGISTRY, apply

@@ -1,7 +1,7 @@
 """Rows of the op table for writing by position."""
 
 import numpy as np
-from op_table import FLOATS, INDEX, NUMBERS, Case, Row, on, ones
+from op_cases import FLOATS, INDEX, NUMBERS, Case, Row, on, ones
 
 import autograd as ag
 

@@ -1,7 +1,7 @@
 """Rows of the op table for linear algebra. Inputs are made well-conditioned inside the calls: layouts repeat rows."""
 
 import numpy as np
-from op_table import Case, Row, ones
+from op_cases import Case, Row, ones
 
 import autograd as ag
 from autograd.op import REGISTRY, apply

@@ -1,7 +1,7 @@
-"""Rows for the recurrent ops, in the form of tests/op_table.py, which takes them in."""
+"""Rows for the recurrent ops, in the form of tests/op_cases.py; tests/op_table.py takes them in."""
 
 import numpy as np
-from op_table import Case, Row, sigmoid
+from op_cases import Case, Row, sigmoid
 
 import autograd as ag
 from autograd.op import REGISTRY, apply

@@ -1,10 +1,10 @@
-"""Rows for scans, sorting and special functions, in the form of tests/op_table.py, which takes them in."""
+"""Rows for scans, sorting and special functions, in the form of tests/op_cases.py; tests/op_table.py takes them in."""
 
 import math
 from statistics import NormalDist
 
 import numpy as np
-from op_table import FLOATS, INTS, NUMBERS, Case, Row, bad_dim, on, unary
+from op_cases import FLOATS, INTS, NUMBERS, Case, Row, bad_dim, on, unary
 
 import autograd as ag
 from autograd.op import REGISTRY, apply

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from composite_table import COMPOSITES
 from helpers import array, assert_close, assert_raises
-from op_table import TABLE, inputs
+from op_cases import inputs
+from op_table import TABLE
 
 import autograd as ag
 from autograd.op import HOST_OPS, REGISTRY

@@ -9,18 +9,18 @@ fn h_slot(s: u32) -> u32 {
 }
 
 fn advance(s: u32, first: u32, u: u32, phase: u32) {
-  var ur = g_at(s, first, 0u, u) + b[p.b + u];
-  var uz = g_at(s, first, 1u, u) + b[p.b + UNITS + u];
-  var q = vec4<f32>(b[p.b + 2u * UNITS + u]);
+  var ur = g_at(s, first, 0u, u) + bias(u);
+  var uz = g_at(s, first, 1u, u) + bias(UNITS + u);
+  var q = vec4<f32>(bias(2u * UNITS + u));
   for (var four = 0u; four < p.units; four += 4u) {
     for (var e = 0u; e < 4u; e++) {
       let k = four + e;
       if (UNITS % 4u != 0u && k >= p.units) { continue; }
-      let at = p.w + k * GATES * UNITS + u;
+      let at = k * GATES * UNITS + u;
       let hk = h_at(s, first, k);
-      ur += w[at] * hk;
-      uz += w[at + UNITS] * hk;
-      q += w[at + 2u * UNITS] * hk;
+      ur += weight(at) * hk;
+      uz += weight(at + UNITS) * hk;
+      q += weight(at + 2u * UNITS) * hk;
     }
   }
   let zero = vec4<f32>();
@@ -30,8 +30,7 @@ fn advance(s: u32, first: u32, u: u32, phase: u32) {
   let z = sigmoid4(uz);
   let n = tanh4(g_at(s, first, 2u, u) + r * q);
   let state = select(before, n + z * (before - n), live);
-  share(UNITS - h_slot(s) + u, state);
-  write_y(s, first, u, state);
+  hand_on(s, first, u, state);
   write_saved(s, first, 0u, u, select(zero, r, live));
   write_saved(s, first, 1u, u, select(vec4<f32>(1.0), z, live));  // 1 - z = 0 stops every gradient of a masked step
   write_saved(s, first, 2u, u, select(zero, q, live));

@@ -2,9 +2,6 @@
 // d holds dq, dr', dz', dn' and the state before the step: dr', dz', dn' belong to the input products, dq, dr', dz'
 // to the recurrent ones, whose weights' gradient they make with that state.
 // cost: 6 H^2 operations a row and step, 12 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared
-@group(0) @binding(2) var<storage, read> saved: array<f32>;  // r, z, q, n
-@group(0) @binding(3) var<storage, read> start: array<f32>;  // h0 [B, H]
-@group(0) @binding(5) var<storage, read> y: array<f32>;
 const GATES = 3u;
 const PHASES = 2u;
 const MOST = UNITS;

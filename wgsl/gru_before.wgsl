@@ -15,16 +15,16 @@ fn reset_at(s: u32, first: u32, k: u32) -> vec4<f32> {
 }
 
 fn open_gates(s: u32, first: u32, u: u32) {
-  var ur = g_at(s, first, 0u, u);
-  var uz = g_at(s, first, 1u, u);
+  var ur = g_at(s, first, 0u, u) + bias(u);
+  var uz = g_at(s, first, 1u, u) + bias(UNITS + u);
   for (var four = 0u; four < p.units; four += 4u) {
     for (var e = 0u; e < 4u; e++) {
       let k = four + e;
       if (UNITS % 4u != 0u && k >= p.units) { continue; }
-      let at = p.w + k * GATES * UNITS + u;
+      let at = k * GATES * UNITS + u;
       let hk = h_at(s, first, k);
-      ur += w[at] * hk;
-      uz += w[at + UNITS] * hk;
+      ur += weight(at) * hk;
+      uz += weight(at + UNITS) * hk;
     }
   }
   let live = live_rows(s, first);
@@ -35,20 +35,19 @@ fn open_gates(s: u32, first: u32, u: u32) {
 }
 
 fn new_state(s: u32, first: u32, u: u32) {
-  var un = g_at(s, first, 2u, u);
+  var un = g_at(s, first, 2u, u) + bias(2u * UNITS + u);
   for (var four = 0u; four < p.units; four += 4u) {
     for (var e = 0u; e < 4u; e++) {
       let k = four + e;
       if (UNITS % 4u != 0u && k >= p.units) { continue; }
-      un += w[p.w + (k * GATES + 2u) * UNITS + u] * reset_at(s, first, k);
+      un += weight((k * GATES + 2u) * UNITS + u) * reset_at(s, first, k);
     }
   }
   let live = live_rows(s, first);
   let before = h_at(s, first, u);
   let n = select(vec4<f32>(), tanh4(un), live);
   let state = select(before, n + read_saved(s, first, 1u, u) * (before - n), live);
-  share(u, state);
-  write_y(s, first, u, state);
+  hand_on(s, first, u, state);
   write_saved(s, first, 2u, u, n);
 }
 

@@ -2,9 +2,6 @@
 // step and r h.
 // Phase 0 makes dn' and dz', phase 1 the gradient of r h and dr', phase 2 that of the state.
 // cost: 6 H^2 operations a row and step, 12 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared
-@group(0) @binding(2) var<storage, read> saved: array<f32>;  // r, z, n
-@group(0) @binding(3) var<storage, read> start: array<f32>;  // h0 [B, H]
-@group(0) @binding(5) var<storage, read> y: array<f32>;
 const GATES = 3u;
 const PHASES = 3u;
 const MOST = UNITS;

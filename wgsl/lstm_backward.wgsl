@@ -2,9 +2,8 @@
 // the gradient of its result, which a phase of its own leaves there: workgroup memory is for the gates' of 256 units.
 // Then one phase makes the gates', one that of the state.
 // cost: 8 H^2 operations a row and step, 16 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared
-@group(0) @binding(2) var<storage, read> saved: array<f32>;  // i, f, g, o, c', tanh(c')
-@group(0) @binding(3) var<storage, read> start: array<f32>;  // c0 [B, H]
-@group(0) @binding(5) var<storage, read> mask: array<u32>;   // [T, B]
+@group(0) @binding(6) var<storage, read> start: array<f32>;  // c0 [B, UNITS]
+@group(0) @binding(7) var<storage, read> mask: array<u32>;   // [T, B]
 @group(0) @binding(8) var<storage, read_write> dc: array<f32>;  // [B, H]
 const GATES = 4u;
 const PHASES = select(2u, 3u, PROJECTED);
@@ -12,7 +11,7 @@ const MOST = max(UNITS, WIDTH);
 
 // The gradient of the step's result; dh keeps what a masked step hands on.
 fn of_result(s: u32, first: u32, u: u32) -> vec4<f32> {
-  let row = p.mask + place(s) * p.batch + rows_of(first);
+  let row = place(s) * p.batch + rows_of(first);
   var live = vec4<bool>(true);
   if (p.masked != 0u) { live = vec4<u32>(mask[row.x], mask[row.y], mask[row.z], mask[row.w]) != vec4<u32>(); }
   let come = arrived(s, first, u);
@@ -23,19 +22,22 @@ fn of_result(s: u32, first: u32, u: u32) -> vec4<f32> {
 // The gradient of o tanh(c'): that of the projection times its weights.
 fn of_projected(s: u32, first: u32, u: u32) -> vec4<f32> {
   var sum = vec4<f32>();
-  let begin = p.w + GATES * UNITS * WIDTH + u;
+  let begin = GATES * UNITS * WIDTH + u;
   for (var four = 0u; four < p.width; four += 4u) {
     for (var e = 0u; e < 4u; e++) {
       let k = four + e;
       if (WIDTH % 4u != 0u && k >= p.width) { continue; }
-      sum += w[begin + k * UNITS] * read_d(s, first, 4u, k);
+      sum += weight(begin + k * UNITS) * read_d(s, first, 4u, k);
     }
   }
   return sum;
 }
 
 fn c_before(s: u32, first: u32, u: u32) -> vec4<f32> {
-  if (s == 0u) { return read_start(first, u); }
+  if (s == 0u) {
+    let at = p.start + rows_of(first) * UNITS + u;
+    return vec4<f32>(start[at.x], start[at.y], start[at.z], start[at.w]);
+  }
   return read_saved(s - 1u, first, 4u, u);
 }
 
@@ -45,7 +47,7 @@ fn of_gates(s: u32, first: u32, u: u32, dm: vec4<f32>) {
   let gg = read_saved(s, first, 2u, u);
   let go = read_saved(s, first, 3u, u);
   let squashed = read_saved(s, first, 5u, u);
-  let at = p.dc + rows_of(first) * UNITS + u;
+  let at = rows_of(first) * UNITS + u;
   let come = vec4<f32>(dc[at.x], dc[at.y], dc[at.z], dc[at.w]) + dm * go * (1.0 - squashed * squashed);
   let di = come * gg * gi * (1.0 - gi);
   let df = come * c_before(s, first, u) * gf * (1.0 - gf);

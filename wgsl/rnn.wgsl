@@ -9,17 +9,16 @@ fn h_slot(s: u32) -> u32 {
 }
 
 fn advance(s: u32, first: u32, u: u32, phase: u32) {
-  var sum = g_at(s, first, 0u, u);
+  var sum = g_at(s, first, 0u, u) + bias(u);
   for (var four = 0u; four < p.units; four += 4u) {
     for (var e = 0u; e < 4u; e++) {
       let k = four + e;
       if (UNITS % 4u != 0u && k >= p.units) { continue; }
-      sum += w[p.w + k * UNITS + u] * h_at(s, first, k);
+      sum += weight(k * UNITS + u) * h_at(s, first, k);
     }
   }
   // `sum < 0` is false for NaN, which relu hands on.
   let value = select(tanh4(sum), select(sum, vec4<f32>(), sum < vec4<f32>()), p.relu != 0u);
   let state = select(h_at(s, first, u), value, live_rows(s, first));
-  share(UNITS - h_slot(s) + u, state);
-  write_y(s, first, u, state);
+  hand_on(s, first, u, state);
 }

@@ -1,8 +1,7 @@
 // The gradient of rnn.wgsl (formula: autograd/ops/rnn_cells.py).
 // cost: 2 H^2 operations a row and step, 4 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared
-@group(0) @binding(2) var<storage, read> y: array<f32>;
-@group(0) @binding(3) var<storage, read> mask: array<u32>;  // [T, B]
-@group(0) @binding(5) var<storage, read> unused: array<f32>;
+@group(0) @binding(5) var<storage, read> y: array<E>;       // [T, B, UNITS]
+@group(0) @binding(6) var<storage, read> mask: array<u32>;  // [T, B]
 const GATES = 1u;
 const PHASES = 2u;
 const MOST = UNITS;
@@ -13,8 +12,8 @@ fn retreat(s: u32, first: u32, u: u32, phase: u32) {
     return;
   }
   let at = (place(s) * p.batch + rows_of(first)) * UNITS + u + p.y;
-  let v = vec4<f32>(y[at.x], y[at.y], y[at.z], y[at.w]);
-  let row = p.mask + place(s) * p.batch + rows_of(first);
+  let v = vec4<f32>(f32(y[at.x]), f32(y[at.y]), f32(y[at.z]), f32(y[at.w]));
+  let row = place(s) * p.batch + rows_of(first);
   var live = vec4<bool>(true);
   if (p.masked != 0u) { live = vec4<u32>(mask[row.x], mask[row.y], mask[row.z], mask[row.w]) != vec4<u32>(); }
   let zero = vec4<f32>();

@@ -25,6 +25,7 @@ from . import (  # noqa: F401
     rearrange,
     reduce,
     rounding,
+    sampling,
     scan,
     scatter,
     select,

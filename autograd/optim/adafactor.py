@@ -25,9 +25,9 @@ class Adafactor(Optimizer):
     """
 
     def __init__(self, params: Any, lr: float = 1e-2, beta2_decay: float = -0.8, eps: tuple[float | None, float] = (None, 1e-3),
-                 d: float = 1.0, weight_decay: float = 0.0, *, maximize: bool = False):  # fmt: skip
+                 d: float = 1.0, weight_decay: float = 0.0, *, maximize: bool = False, **how: Any):  # fmt: skip
         options = {"lr": lr, "beta2_decay": beta2_decay, "eps": tuple(eps), "d": d, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(params, {**options, "maximize": maximize}, how)
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""

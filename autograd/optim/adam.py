@@ -29,9 +29,9 @@ class Adam(Optimizer):
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
-                 decoupled_weight_decay: bool = False):  # fmt: skip
+                 decoupled_weight_decay: bool = False, **how: Any):  # fmt: skip
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
-        super().__init__(params, {**options, "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay})
+        super().__init__(params, {**options, "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}, how)
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""
@@ -80,8 +80,8 @@ class AdamW(Adam):
     """Adam with decoupled weight decay: p = p * (1 - lr * weight_decay) before the step, g' = g."""
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False):  # fmt: skip
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True)
+                 weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, **how: Any):  # fmt: skip
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True, **how)
 
 
 def _host(*, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool, bias1: float,

@@ -16,9 +16,9 @@ class Adagrad(Elementwise):
     """
 
     def __init__(self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
-                 initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False):  # fmt: skip
+                 initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False, **how: Any):  # fmt: skip
         options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "initial_accumulator_value": initial_accumulator_value, "maximize": maximize})
+        super().__init__(params, {**options, "initial_accumulator_value": initial_accumulator_value, "maximize": maximize}, how)
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""
@@ -54,8 +54,8 @@ class Adadelta(Elementwise):
     """
 
     def __init__(self, params: Any, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0, *,
-                 maximize: bool = False):  # fmt: skip
-        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
+                 maximize: bool = False, **how: Any):  # fmt: skip
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}, how)
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""
@@ -92,9 +92,9 @@ class RMSprop(Elementwise):
     """
 
     def __init__(self, params: Any, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
-                 momentum: float = 0.0, centered: bool = False, *, maximize: bool = False):  # fmt: skip
+                 momentum: float = 0.0, centered: bool = False, *, maximize: bool = False, **how: Any):  # fmt: skip
         options = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
-        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize})
+        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize}, how)
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""
@@ -140,9 +140,9 @@ class Adamax(Elementwise):
     """
 
     def __init__(self, params: Any, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, *, maximize: bool = False):  # fmt: skip
+                 weight_decay: float = 0.0, *, maximize: bool = False, **how: Any):  # fmt: skip
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, options)
+        super().__init__(params, options, how)
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""
@@ -211,10 +211,10 @@ class NAdam(_Decoupled):
 
     def __init__(self, params: Any, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
-                 maximize: bool = False):  # fmt: skip
+                 maximize: bool = False, **how: Any):  # fmt: skip
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
         options |= {"momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, options)
+        super().__init__(params, options, how)
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""
@@ -256,9 +256,9 @@ class RAdam(_Decoupled):
     """
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False):  # fmt: skip
+                 weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False, **how: Any):  # fmt: skip
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay})
+        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay}, how)
 
     def numbers(self, group: dict, state: dict) -> dict:
         """The rate, and the factor of 1 / (sqrt(v) + eps): 0 while the plain step is taken."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from .. import dtypes, grad_mode
 from ..aliasing import write
 from ..grad_mode import enable_grad, no_grad
 from ..interrupts import held
-from ..tensor import Tensor, rewrap
+from ..tensor import RemovableHandle, Tensor, rewrap
 
 _SMALL = 1 << 12  # elements up to which parameters are joined: below, NumPy's calls cost more than the arithmetic
 _BLOCK = 1 << 15  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
@@ -21,22 +22,27 @@ _BLOCK = 1 << 15  # elements updated at a time: parameter, gradient and state th
 _NOTES = {"initial_lr", "name", "param_names", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"}
 # What PyTorch's state_dicts say about how its steps are computed; it changes no numbers.
 _PYTORCH_ONLY = ("foreach", "fused", "capturable", "differentiable")
+_NO_HOW: dict = {}
 
 
 class Optimizer:
     """Base of all optimizers. A subclass names its options with their defaults and writes update() for one parameter.
 
     params: tensors, (name, tensor) pairs as of named_parameters(), or dicts {"params": [...], option: value} that form
-    groups with options of their own.
+    groups with options of their own. how: PyTorch's foreach and fused, which say how a step is computed and change no
+    number (here many parameters are always computed together), and capturable and differentiable, which must be False.
     ValueError for no parameters, a parameter given twice, a non-leaf, an unknown option; TypeError for non-tensors.
     """
 
     plain = ("step",)  # what of a parameter's state is a number; PyTorch keeps it as a tensor
 
-    def __init__(self, params: Any, defaults: dict):
+    def __init__(self, params: Any, defaults: dict, how: dict = _NO_HOW):
+        _check_how(type(self).__name__, how)
         self.defaults = defaults
         self.param_groups: list[dict] = []
-        self.state: dict[Tensor, dict] = {}
+        self.state: dict[Tensor, dict] = defaultdict(dict)
+        self._pre_hooks: list[Callable] = []
+        self._post_hooks: list[Callable] = []
         self.steps_taken = 0
         # What a bigdl.Module calls parameters() is (weights, gradients).
         groups = [params] if isinstance(params, dict) else getattr(params, "weights", params)
@@ -90,6 +96,8 @@ class Optimizer:
     def step(self, closure: Callable | None = None) -> Any:
         """Update every parameter that has a gradient. closure() computes the loss anew first; its value is returned."""
         loss = None
+        for hook in tuple(self._pre_hooks):
+            hook(self, (closure,), {})
         if closure is not None:
             with enable_grad():
                 loss = closure()
@@ -99,13 +107,25 @@ class Optimizer:
                 self._follow(ready)
                 self.update_group([(p, self._gradient(p, group), self.state.setdefault(p, {})) for p in ready], group)
             self.steps_taken += 1
+        for hook in tuple(self._post_hooks):
+            hook(self, (closure,), {})
         return loss
+
+    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Call hook(optimizer, args, kwargs) before each step."""
+        self._pre_hooks.append(hook)
+        return RemovableHandle(self._pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
+        """Call hook(optimizer, args, kwargs) after each step."""
+        self._post_hooks.append(hook)
+        return RemovableHandle(self._post_hooks, hook)
 
     def _follow(self, ready: list[Tensor]) -> None:
         """After module.to(device) the state goes where the parameters went. It looks at the first one: steps are short."""
         for value in self.state.get(ready[0], {}).values() if ready else ():
             if isinstance(value, Tensor) and value.device != ready[0].device:
-                self.state = {p: self._loaded(p, entry) for p, entry in self.state.items()}
+                self.state = defaultdict(dict, {p: self._loaded(p, entry) for p, entry in self.state.items()})
                 return
 
     def update_group(self, ready: list[tuple[Tensor, Tensor, dict]], group: dict) -> None:
@@ -150,7 +170,8 @@ class Optimizer:
         parameter = dict(zip((i for g in groups for i in g["params"]), self._all(), strict=True))
         if not set(state_dict["state"]) <= set(parameter):
             raise ValueError(f"[{name}.load_state_dict] state for parameters that are in no group")
-        self.state = {parameter[i]: self._loaded(parameter[i], entry) for i, entry in state_dict["state"].items()}
+        loaded = {parameter[i]: self._loaded(parameter[i], entry) for i, entry in state_dict["state"].items()}
+        self.state = defaultdict(dict, loaded)
         for group, saved in zip(self.param_groups, groups, strict=True):
             group.update({k: v for k, v in saved.items() if k != "params"})
 
@@ -183,6 +204,15 @@ class Optimizer:
             lines.append(f"Parameter Group {i}")
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _check_how(name: str, how: dict) -> None:
+    """See Optimizer; TypeError for a word that is none of PyTorch's."""
+    for word, value in how.items():
+        if word not in _PYTORCH_ONLY:
+            raise TypeError(f"{name}.__init__() got an unexpected keyword argument {word!r}")
+        if word in ("capturable", "differentiable") and value:
+            raise ValueError(f"[{name}] {word} must be False; got {value!r}")
 
 
 def require(optimizer: Optimizer, group: dict, name: str, low: float, below: float = float("inf")) -> None:

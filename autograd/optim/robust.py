@@ -18,8 +18,8 @@ class Rprop(Elementwise):
     """
 
     def __init__(self, params: Any, lr: float = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
-                 step_sizes: tuple[float, float] = (1e-6, 50), *, maximize: bool = False):  # fmt: skip
-        super().__init__(params, {"lr": lr, "etas": tuple(etas), "step_sizes": tuple(step_sizes), "maximize": maximize})
+                 step_sizes: tuple[float, float] = (1e-6, 50), *, maximize: bool = False, **how: Any):  # fmt: skip
+        super().__init__(params, {"lr": lr, "etas": tuple(etas), "step_sizes": tuple(step_sizes), "maximize": maximize}, how)
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""
@@ -58,9 +58,9 @@ class ASGD(Elementwise):
     """
 
     def __init__(self, params: Any, lr: float = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
-                 weight_decay: float = 0.0, *, maximize: bool = False):  # fmt: skip
+                 weight_decay: float = 0.0, *, maximize: bool = False, **how: Any):  # fmt: skip
         options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(params, {**options, "maximize": maximize}, how)
 
     def slots(self, group: dict) -> dict[str, float]:
         """The average."""

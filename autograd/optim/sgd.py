@@ -24,9 +24,9 @@ class SGD(Optimizer):
     """
 
     def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
-                 nesterov: bool = False, *, maximize: bool = False):  # fmt: skip
+                 nesterov: bool = False, *, maximize: bool = False, **how: Any):  # fmt: skip
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov}
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(params, {**options, "maximize": maximize}, how)
 
     def check(self, group: dict) -> None:
         """Raise for options out of range."""

@@ -77,14 +77,14 @@ class Attention:
         self.name = name
 
     def run(self, name: str, rows: int, arrays: list, made: list, more: tuple, mask: Array | None, *, scale: float, causal: bool,
-            p: float, seed: int, head: int = 0, stats: int = 0, lse: int = 0) -> list:  # fmt: skip
+            p: float, seed: int, begin: int = 0, stats: int = 0, lse: int = 0) -> list:  # fmt: skip
         """Queue a kernel over arrays q, k, v, … and what it makes; the latter is returned. more: (place, array) of others.
 
-        head: the number of the first head, on which, and on the row, what dropout keeps depends.
+        begin: the number of the first head, on which, and on the row, what dropout keeps depends.
         """
         gpu, (length, columns) = arrays[0].gpu, (a.shape[-2] for a in arrays[:2])
         given, sizes, walks = walked(arrays[0].shape[:-2], arrays, made, mask)
-        words = [0] * 5 + [head, 0, 0]
+        words = [0] * 5 + [begin, 0, 0]
         if mask is not None:
             steps = [0 if n == 1 else s for n, s in zip(mask.shape[-2:], mask.strides[-2:])]
             words[:5] = [*walks[-1], *steps, mask.offset]
@@ -138,7 +138,7 @@ def cut_by_heads(kernels: Any, arrays: tuple, most: int, attrs: dict):
     def some_heads(*some: Array) -> Any:
         nonlocal done
         first, done = done, done + element_count(some[0].shape[:-2])
-        return kernels(*some, head=first, **attrs)
+        return kernels(*some, begin=first, **attrs)
 
     return cut(kernels.name, some_heads, arrays, range(arrays[0].ndim - 2), most, in_order=True)
 

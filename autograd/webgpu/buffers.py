@@ -310,13 +310,13 @@ class Gpu:
         """The compiled kernel of wgsl/<name>.wgsl.
 
         `libs` names files of wgsl/lib to append, `extra` is WGSL text to append, and each
-        keyword becomes an alias: `T="f32"` appends `alias T = f32;`. Where E is packed, what is
+        keyword becomes an alias: `T="f32"` appends `alias T = f32;`. Where E or F is packed, what is
         only read is read so, and what is written as E is float32: see written().
         """
         key = (name, libs, extra, *types.items())
         kernel = self.kernels.get(key)
         if kernel is None:
-            packed = types.get("E") if types.get("E") in PACKED else None
+            packed = tuple((alias, types[alias]) for alias in "EF" if types.get(alias) in PACKED)
             aliases = "".join(
                 f"alias {alias} = {'f32' if kind in PACKED else kind};\n" for alias, kind in types.items()
             )

@@ -130,14 +130,14 @@ class Matmul:
         return y if y.dtype == a.dtype else a.gpu.cast(y, a.dtype)
 
     def product(self, a, b, bias, dtype):
-        """The product written in `dtype`: the operands' own or float32."""
+        """The product written in `dtype`: an operand's or float32. b may be of another floating dtype than a (and bias)."""
         cells = element_count(a.shape[:-1]) * element_count(b.shape[:-2]) * b.shape[-1]  # at least as many as there are
         if a.storage.large or b.storage.large or 4 * cells > a.gpu.pool.max_binding // 2:
             y = self.in_pieces(a, b, bias, dtype)
             if y is not None:
                 return y
         extra = None if bias is None else bias.strides
-        key = (a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype)
+        key = (a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype, b.dtype)
         key += (extra, dtype, a.gpu)
         plan = self.plans.get(key)
         if plan is None:
@@ -146,15 +146,19 @@ class Matmul:
         queue_product(plan, a, b, y, bias)
         return y
 
-    def with_sums(self, a, b, turn=0):
-        """(a @ b, the sums of a's rows) of two matrices, in one dispatch where that can be; both `turn` rows turned."""
-        (m, k), n, gpu = a.shape, b.shape[1], a.gpu
+    def with_sums(self, a, b, turn=0, dtype=None):
+        """(a @ b, the sums of a's rows) of two matrices, in one dispatch where that can be; both `turn` rows turned.
+
+        dtype: theirs, by default a's.
+        """
+        (m, k), n, gpu, final = a.shape, b.shape[1], a.gpu, dtype or a.dtype
+        dtype = gpu.written(final)
         one = m * k * n and k <= LONGEST_K and split_count(a, b) == 1
         if not one or a.storage.large or b.storage.large or 8 * m * n > gpu.pool.max_binding:
-            return turned(self(a, b), turn), turned(sum_over(a, (1,)), turn)
-        dtype = gpu.written(a.dtype)
+            both = self.product(a, b, None, dtype), sum_over(a, (1,))
+            return tuple([gpu.rounded(turned(y, turn), final) for y in both])
         y, sums = gpu.empty((m, n), dtype), gpu.empty((m,), dtype)
-        key = ("sums", a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype, gpu)
+        key = ("sums", a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype, b.dtype, dtype, gpu)
         plan = self.plans.get(key)
         if plan is None:
             given = a, b
@@ -163,7 +167,7 @@ class Matmul:
             if (a, b) == given:
                 self.plans.keep(key, plan)
         queue_product(plan, a, b, y, sums, turn)
-        return gpu.rounded(y, a.dtype), gpu.rounded(sums, a.dtype)
+        return gpu.rounded(y, final), gpu.rounded(sums, final)
 
     def in_pieces(self, a, b, bias, dtype):
         """The product where one kernel cannot see all of it; None where it can."""
@@ -262,4 +266,4 @@ class Matmul:
             f"matmul_{finish}",
         )
         constants = "const ROWS = {}u;\nconst COLS = {}u;\n".format(*tile)
-        return gpu.kernel(name, libs, constants, O=gpu.types[dtype][1], **gpu.alias_types(a.dtype))
+        return gpu.kernel(name, libs, constants, O=gpu.types[dtype][1], F=gpu.types[b.dtype][1], **gpu.alias_types(a.dtype))

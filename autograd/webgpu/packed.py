@@ -18,15 +18,20 @@ FLOAT16 = np.dtype(np.float16)
 BFLOAT16 = bfloat16.numpy
 # Each names a file of wgsl/lib, whose functions begin with its name.
 PACKED = ("half2", "bfloat2")
-READ = re.compile(r"var<storage, read> (\w+): array<(E|vec4<E>)>;")
+READ = re.compile(r"var<storage, read> (\w+): array<(vec4<)?([EF])>?>;")
 
 
-def reading(text, element):
-    """A part of a module whose read-only `array<E>` are packed: their loads become calls."""
+def reading(text, packed):
+    """A part of a module whose read-only `array<E>` or `array<F>` are packed: their loads become calls.
+
+    packed: the lib that reads each of the two that is.
+    """
     loads = []
 
     def declare(found):
-        name, wide = found[1], found[2] != "E"
+        name, wide, element = found[1], found[2], packed.get(found[3])
+        if element is None:
+            return found[0]
         text, result = ("vec2<u32>", "vec4<f32>") if wide else ("u32", "f32")
         value = f"{element}_four({name}[i])" if wide else f"{element}_one({name}[i / 2u], i)"
         loads.append((name, f"fn load_{name}(i: u32) -> {result} {{ return {value}; }}\n"))

@@ -59,7 +59,7 @@ class Pipelines:
         self.lock = threading.Lock()
         self.layouts = {}
 
-    def get(self, name, libs=(), extra="", packed=None):
+    def get(self, name, libs=(), extra="", packed=()):
         """The kernel of wgsl/<name>.wgsl with these libs and declarations appended; see Source."""
         return self.cached((name, libs, extra, packed), lambda: Source(name, libs, extra, packed))
 

@@ -52,24 +52,24 @@ def read(name):
 class Source:
     """A module: the op's own text first, so that its line numbers are the file's own.
 
-    `packed` names the lib that reads E where E is two elements a word.
+    `packed`: pairs of E or F and the lib that reads it, where it is two elements a word.
     """
 
-    def __init__(self, name, libs=(), extra="", packed=None):
+    def __init__(self, name, libs=(), extra="", packed=()):
         self.name, self.packed = name, packed
         self.parts = [(f"{name}.wgsl", read(name))]
         if extra:
             self.parts.append((f"declarations for {name}.wgsl", extra))
         self.parts += [(f"lib/{lib}.wgsl", read(f"lib/{lib}")) for lib in libs]
         if packed:
-            self.parts = [(label, reading(text, packed)) for label, text in self.parts]
-            self.parts.append((f"lib/{packed}.wgsl", read(f"lib/{packed}")))
+            self.parts = [(label, reading(text, dict(packed))) for label, text in self.parts]
+            self.parts += [(f"lib/{lib}.wgsl", read(f"lib/{lib}")) for lib in sorted({lib for _, lib in packed})]
 
     @classmethod
     def of_text(cls, name, text):
         """A module that begins with generated text instead of a file."""
         source = cls.__new__(cls)
-        source.name, source.packed, source.parts = name, None, [(name, text)]
+        source.name, source.packed, source.parts = name, (), [(name, text)]
         return source
 
     def text(self):

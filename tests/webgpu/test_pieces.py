@@ -36,7 +36,9 @@ ROWS = {
     "cross_entropy of each": (lambda x, t: F.cross_entropy(x, t, reduction="none"), X, places((80,), 60)),
     "attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), (5, 4, 12, 16), (5, 4, 10, 16), (5, 4, 10, 12)),
     "masked attention": (lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m > 0), *[(5, 4, 12, 10)] * 3, (5, 1, 12, 12)),
-    "attention with dropout": (seeded(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.4)), (5, 4, 12, 16), (5, 4, 10, 16), (5, 4, 10, 12)),
+    "attention with dropout": (
+        seeded(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.4)),
+        (5, 4, 12, 16), (5, 4, 10, 16), (5, 4, 10, 12)),
     "turned attention with dropout": (
         seeded(lambda x, m: F.scaled_dot_product_attention(*[x[:, :, :, k].transpose(1, 2) for k in (0, 1, 2)], m > 0, dropout_p=0.4)),
         (3, 10, 7, 3, 24), (3, 1, 10, 10)),

@@ -1,5 +1,5 @@
 // b has any strides and sizes: one number a load, zero past the end of k.
-@group(0) @binding(2) var<storage, read> b: array<E>;
+@group(0) @binding(2) var<storage, read> b: array<F>;
 
 fn b_at(first: u32, n: u32) -> f32 {
   return f32(b[first + min(n, p.n - 1u) * p.b_col]);

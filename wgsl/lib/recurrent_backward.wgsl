@@ -4,6 +4,7 @@
 // read what all units shared, phase 0 nothing that another unit made.
 // PERSISTENT: one dispatch runs the steps end - 1 … begin. Else a dispatch runs one phase of one step, and that of the
 // last phase goes on to phase 0 of the step before: only where the walk starts has phase 0 a dispatch of its own.
+// Operands are of the layer's own type, E; what the layer keeps to itself is float32.
 struct Params {
   steps: u32,
   batch: u32,
@@ -16,21 +17,17 @@ struct Params {
   masked: u32,
   relu: u32,
   given: u32,    // whether there is a dy
-  dy: u32,       // where the arrays start
+  dy: u32,       // where the arrays start that may be views
   y: u32,
   saved: u32,
   start: u32,
   w: u32,
-  mask: u32,
-  d: u32,
-  dh: u32,
-  dc: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;        // [T, B, WIDTH]
-@group(0) @binding(4) var<storage, read> w: array<f32>;         // [GATES, UNITS, WIDTH], and [WIDTH, UNITS] of a projection
-@group(0) @binding(6) var<storage, read_write> d: array<f32>;   // [T, B, PARTS * UNITS (+ WIDTH)]
-@group(0) @binding(7) var<storage, read_write> dh: array<f32>;  // [B, WIDTH]
+@group(0) @binding(1) var<storage, read> dy: array<E>;          // [T, B, WIDTH]
+@group(0) @binding(2) var<storage, read> w: array<E>;           // [GATES, UNITS, WIDTH], and [WIDTH, UNITS] of a projection
+@group(0) @binding(3) var<storage, read_write> d: array<f32>;   // [T, B, D_WIDTH]: gradients, UNITS of each kind
+@group(0) @binding(4) var<storage, read_write> dh: array<f32>;  // [B, WIDTH]
 
 var<workgroup> x: array<vec4<f32>, EXCHANGE>;
 
@@ -42,8 +39,12 @@ fn rows_of(first: u32) -> vec4<u32> {
   return min(vec4<u32>(first, first + 1u, first + 2u, first + 3u), vec4<u32>(p.batch - 1u));
 }
 
+fn weight(i: u32) -> f32 {
+  return f32(w[p.w + i]);
+}
+
 fn d_at(s: u32, first: u32, number: u32, u: u32) -> vec4<u32> {
-  return p.d + (place(s) * p.batch + rows_of(first)) * D_WIDTH + number * UNITS + u;
+  return (place(s) * p.batch + rows_of(first)) * D_WIDTH + number * UNITS + u;
 }
 
 fn write_d(s: u32, first: u32, number: u32, u: u32, rows: vec4<f32>) {
@@ -57,12 +58,12 @@ fn read_d(s: u32, first: u32, number: u32, u: u32) -> vec4<f32> {
 }
 
 fn read_dh(first: u32, u: u32) -> vec4<f32> {
-  let at = p.dh + rows_of(first) * WIDTH + u;
+  let at = rows_of(first) * WIDTH + u;
   return vec4<f32>(dh[at.x], dh[at.y], dh[at.z], dh[at.w]);
 }
 
 fn write_dh(first: u32, u: u32, rows: vec4<f32>) {
-  let at = p.dh + rows_of(first) * WIDTH + u;
+  let at = rows_of(first) * WIDTH + u;
   for (var i = 0u; i < 4u; i++) { if (first + i < p.batch) { dh[at[i]] = rows[i]; } }
 }
 
@@ -71,7 +72,7 @@ fn arrived(s: u32, first: u32, u: u32) -> vec4<f32> {
   let own = read_dh(first, u);
   if (p.given == 0u) { return own; }
   let at = p.dy + (place(s) * p.batch + rows_of(first)) * WIDTH + u;
-  return own + vec4<f32>(dy[at.x], dy[at.y], dy[at.z], dy[at.w]);
+  return own + vec4<f32>(f32(dy[at.x]), f32(dy[at.y]), f32(dy[at.z]), f32(dy[at.w]));
 }
 
 fn share(at: u32, rows: vec4<f32>) {
@@ -91,7 +92,7 @@ fn product(s: u32, first: u32, slot: u32, number: u32, gate: u32, u: u32) -> vec
       } else {
         v = read_d(s, first, number, k);
       }
-      sum += w[p.w + (gate * UNITS + k) * WIDTH + u] * v;
+      sum += weight((gate * UNITS + k) * WIDTH + u) * v;
     }
   }
   return sum;
