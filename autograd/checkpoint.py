@@ -173,13 +173,19 @@ def _write_whole(path: str, arrays: dict[str, np.ndarray], metadata: dict[str, s
 # -- loading --------------------------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike, device: Any = None) -> Any:
+def load(path: str | os.PathLike, device: Any = None, *, map_location: Any = None, weights_only: bool = True) -> Any:
     """What save() wrote, its tensors on `device` (the default device); from anyone else's safetensors file, a dict.
 
+    map_location: PyTorch's name of device. weights_only must be True: files hold data only, whoever wrote them.
     int8, int16, uint16 and uint32 are read as the next wider integers: no value changes.
     FileNotFoundError when there is no file; ValueError that says what is wrong with one that is cut off, changed or of
     another kind.
     """
+    if not weights_only:
+        raise ValueError("[load] weights_only must be True: a file holds tensors, numbers and text, and no objects")
+    if device is not None and map_location is not None:
+        raise ValueError(f"[load] give device or map_location, not both; got {device} and {map_location}")
+    device = map_location if device is None else device
     with open(path, "rb") as file:
         raw = file.read()
     where = os.fspath(path)

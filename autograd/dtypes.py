@@ -25,6 +25,14 @@ class DType:
     def is_floating_point(self) -> bool:
         return self.rank == 2
 
+    @property
+    def is_signed(self) -> bool:
+        return self.name not in ("uint8", "bool")
+
+    @property
+    def is_complex(self) -> bool:
+        return False
+
     def __repr__(self) -> str:
         return f"autograd.{self.name}"
 
@@ -149,6 +157,39 @@ def limits(dtype: DType) -> Any:
         max=(2 - 2.0**-7) * 2.0**127, min=-(2 - 2.0**-7) * 2.0**127, eps=2.0**-7, nmant=7, minexp=-126,
         tiny=2.0**-126, smallest_normal=2.0**-126, smallest_subnormal=2.0**-133, bits=16, dtype=dtype.numpy,
     )  # fmt: skip
+
+
+class finfo:
+    """The numbers of a floating point dtype (by default the default dtype): bits, max, min (-max), eps (between 1 and the
+    next number), tiny = smallest_normal, resolution, dtype (its name)."""
+
+    def __init__(self, type: object = None):
+        d = _default if type is None else as_dtype(type)
+        if not d.is_floating_point:
+            raise TypeError(f"[finfo] expects a floating point dtype; got {d}. iinfo is for integers")
+        found = limits(d)
+        self.bits, self.dtype = d.itemsize * 8, d.name
+        self.max, self.min, self.eps = float(found.max), float(found.min), float(found.eps)
+        self.tiny = self.smallest_normal = float(found.smallest_normal)
+        self.resolution = 0.01 if d is bfloat16 else float(found.resolution)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name):g}" for name in ("resolution", "min", "max", "eps", "smallest_normal"))
+        return f"finfo({shown}, dtype={self.dtype})"
+
+
+class iinfo:
+    """The numbers of an integer dtype: bits, max, min, dtype (its name)."""
+
+    def __init__(self, type: object):
+        d = as_dtype(type)
+        if d.rank != 1:
+            raise TypeError(f"[iinfo] expects an integer dtype; got {d}. finfo is for floating point")
+        found = np.iinfo(d.numpy)
+        self.bits, self.max, self.min, self.dtype = d.itemsize * 8, int(found.max), int(found.min), d.name
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
 def widened(x: Any) -> Any:

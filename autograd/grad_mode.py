@@ -67,6 +67,19 @@ class no_grad(_Mode):
         super().__init__(False)
 
 
+class inference_mode(_Mode):
+    """no_grad, under PyTorch's other name: `with ag.inference_mode():` or as a decorator; mode=False changes nothing.
+
+    What is computed inside may be used anywhere afterwards.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return super().__new__(cls) if not callable(mode) else _Mode(False)(mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        super().__init__(state.enabled and not mode)
+
+
 class enable_grad(_Mode):
     """Record inside, also within no_grad: `with ag.enable_grad():` or as a decorator."""
 

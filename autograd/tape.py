@@ -302,11 +302,15 @@ def _accumulate(leaf: Tensor, g: Tensor, create_graph: bool) -> None:
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, allow_unused: bool = False) -> tuple:  # fmt: skip
+         create_graph: bool = False, allow_unused: bool | None = None, only_inputs: bool = True,
+         materialize_grads: bool = False) -> tuple:  # fmt: skip
     """The gradients of sum(outputs·grad_outputs) with respect to `inputs`, as a tuple; no .grad is touched.
 
-    An input that the outputs do not depend on raises RuntimeError, or gives None with allow_unused=True.
+    An input that the outputs do not depend on raises RuntimeError, or gives None with allow_unused=True, or zeros with
+    materialize_grads. only_inputs must be True: PyTorch keeps the word and has no other way either.
     """
+    if not only_inputs or (materialize_grads and allow_unused is False):
+        raise ValueError("[grad] only_inputs must be True, and allow_unused may not be False with materialize_grads")
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     for i, x in enumerate(inputs):
         if not x.requires_grad:
@@ -320,6 +324,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         result = []
         for i, x in enumerate(inputs):
             g = found.get(x)
+            if g is None and materialize_grads:
+                g = x.detach().zeros_like()
             if g is None and not allow_unused:
                 raise RuntimeError(f"[grad] the outputs do not depend on input {i}; allow_unused=True gives None for it")
             if g is not None and x.node is None and x.hooks:

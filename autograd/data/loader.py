@@ -24,6 +24,7 @@ class DataLoader:
     not on their number. An exception arrives in its batch's turn, as it was raised. A round that is left early ends its
     workers. timeout: seconds to wait for a batch, then RuntimeError; 0 waits on.
     device: where batches go, with workers ahead of use; float64 becomes float32 on a GPU.
+    pin_memory, persistent_workers: PyTorch's ways to more speed, which change no batch; there are none here.
     ValueError for options that exclude each other.
     """
 
@@ -31,7 +32,8 @@ class DataLoader:
                  batch_sampler: Iterable | None = None, num_workers: int = 0, collate_fn: Callable | None = None,
                  drop_last: bool = False, timeout: float = 0, worker_init_fn: Callable | None = None,
                  multiprocessing_context: Any = None, generator: Generator | None = None, *,
-                 prefetch_factor: int | None = None, device: Any = None):  # fmt: skip
+                 prefetch_factor: int | None = None, device: Any = None, pin_memory: bool = False,
+                 persistent_workers: bool = False):  # fmt: skip
         if not isinstance(num_workers, int) or num_workers < 0 or timeout < 0:
             raise ValueError(f"[DataLoader] num_workers and timeout must not be negative; got {num_workers} and {timeout}")
         if not num_workers and (prefetch_factor, worker_init_fn, multiprocessing_context, timeout) != (None, None, None, 0):

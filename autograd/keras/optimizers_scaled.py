@@ -57,7 +57,8 @@ class Adafactor(Optimizer):
 class Lamb(Optimizer):
     """p = p - lr |p| / |u| u with u = m' / (sqrt(v') + epsilon), where m' and v' are Adam's averages with their correction.
 
-    |p| is the norm of the whole parameter, after weight_decay. Where |p| or |u| is 0, p = p - lr u. You et al.: Large batch optimization (arXiv 1904.00962).
+    |p| is the norm of the whole parameter, after weight_decay. Where |p| or |u| is 0, p = p - lr u.
+    You et al.: Large batch optimization (arXiv 1904.00962).
     """
 
     def __init__(self, learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7,

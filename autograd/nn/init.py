@@ -9,7 +9,7 @@ import numpy as np
 
 from ..create import place
 from ..grad_mode import no_grad
-from ..random import rand, randn
+from ..random import Generator, rand, randn
 from ..shapes import numel
 from ..tensor import Tensor
 
@@ -23,14 +23,26 @@ def _put(t: Tensor, values: Any) -> Tensor:
         return t.copy_(values)
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform on [a, b)."""
-    return _put(tensor, rand(tensor.shape, dtype=_drawn(tensor), device="cpu") * (b - a) + a)
+    return _put(tensor, rand(tensor.shape, generator=generator, dtype=_drawn(tensor), device="cpu") * (b - a) + a)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with the given mean and standard deviation."""
-    return _put(tensor, randn(tensor.shape, dtype=_drawn(tensor), device="cpu") * std + mean)
+    return _put(tensor, randn(tensor.shape, generator=generator, dtype=_drawn(tensor), device="cpu") * std + mean)
+
+
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+                  generator: Generator | None = None) -> Tensor:  # fmt: skip
+    """Normal with the given mean and standard deviation, of which only what lies in [a, b] (not in units of std) is kept.
+
+    Drawn by the inverse of the distribution function: x = mean + std * sqrt(2) * erfinv(u), u uniform between the bounds'.
+    """
+    low, high = (math.erf((bound - mean) / (std * math.sqrt(2))) for bound in (a, b))
+    u = rand(tensor.shape, generator=generator, dtype="float64", device="cpu") * (high - low) + low
+    values = (u.clamp(-1 + 1e-15, 1 - 1e-15).erfinv() * (std * math.sqrt(2)) + mean).clamp(a, b)
+    return _put(tensor, values.to(_drawn(tensor)))
 
 
 def _drawn(t: Tensor) -> Any:
@@ -73,15 +85,15 @@ def _fans(t: Tensor, op: str) -> tuple[int, int]:
     return t.shape[1] * field, t.shape[0] * field
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform on ±gain * sqrt(6 / (fan_in + fan_out))."""
     bound = gain * math.sqrt(6 / sum(_fans(tensor, "xavier_uniform_")))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with std gain * sqrt(2 / (fan_in + fan_out))."""
-    return normal_(tensor, 0, gain * math.sqrt(2 / sum(_fans(tensor, "xavier_normal_"))))
+    return normal_(tensor, 0, gain * math.sqrt(2 / sum(_fans(tensor, "xavier_normal_"))), generator)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, op: str) -> float:
@@ -91,26 +103,60 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str, op: str
     return calculate_gain(nonlinearity, a) / math.sqrt(fan) if fan else 0.0
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+                     generator: Generator | None = None) -> Tensor:  # fmt: skip
     """Uniform on ±gain * sqrt(3 / fan), the gain that of leaky_relu with slope a (or of another nonlinearity)."""
     bound = math.sqrt(3) * _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_uniform_")
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+                    generator: Generator | None = None) -> Tensor:  # fmt: skip
     """Normal with std gain / sqrt(fan)."""
-    return normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_normal_"))
+    return normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity, "kaiming_normal_"), generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """gain times a random matrix [first size, all others] with orthonormal rows or columns, whichever are fewer."""
     if tensor.ndim < 2:
         raise ValueError(f"[orthogonal_] needs at least 2 dimensions; got shape {tensor.shape}")
     if not tensor.numel():
         return tensor
     rows, columns = tensor.shape[0], numel(tensor.shape[1:])
-    drawn = randn(rows, columns, dtype=_drawn(tensor), device="cpu").numpy().astype(np.float64)
+    drawn = randn(rows, columns, generator=generator, dtype=_drawn(tensor), device="cpu").numpy().astype(np.float64)
     q, r = np.linalg.qr(drawn if rows >= columns else drawn.T)
     q *= np.sign(np.diag(r))  # without it the matrices would not be spread evenly
     q = (q if rows >= columns else q.T) * gain
     return _put(tensor, place(q.reshape(tensor.shape), "cpu").to(tensor.dtype))
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity matrix, ones on the diagonal of a matrix of any sizes."""
+    if tensor.ndim != 2:
+        raise ValueError(f"[eye_] expects a matrix; got shape {tensor.shape}")
+    return _put(tensor, place(np.eye(*tensor.shape), "cpu").to(tensor.dtype))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A weight [out, in, *kernel] of 1 to 3 kernel dimensions that passes its input channels on, within each group."""
+    if not 3 <= tensor.ndim <= 5:
+        raise ValueError(f"[dirac_] expects 3 to 5 dimensions; got shape {tensor.shape}")
+    if tensor.shape[0] % groups:
+        raise ValueError(f"[dirac_] groups must divide the first size; got {groups} for {tensor.shape}")
+    values = np.zeros(tensor.shape)
+    each = tensor.shape[0] // groups
+    middle = tuple(n // 2 for n in tensor.shape[2:])
+    for group in range(groups):
+        for channel in range(min(each, tensor.shape[1])):
+            values[(group * each + channel, channel, *middle)] = 1
+    return _put(tensor, place(values, "cpu").to(tensor.dtype))
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+    """A matrix of normal numbers with standard deviation std, of which that share in every column, rounded up, is 0."""
+    if tensor.ndim != 2:
+        raise ValueError(f"[sparse_] expects a matrix; got shape {tensor.shape}")
+    rows, columns = tensor.shape
+    order = rand(rows, columns, generator=generator, device="cpu").argsort(0)
+    kept = randn(rows, columns, generator=generator, dtype=_drawn(tensor), device="cpu") * std
+    return _put(tensor, kept.masked_fill(order < math.ceil(sparsity * rows), 0))

@@ -75,30 +75,55 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
+class Unflatten(Module):
+    """y = x with one dimension split into several: x.unflatten(dim, unflattened_size)."""
+
+    def __init__(self, dim: int, unflattened_size: Any):
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """x.unflatten(dim, unflattened_size)."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
 class Embedding(Module):
     """Rows of weight [num_embeddings, embedding_dim], standard normal at the start, by integer index.
 
-    The row of padding_idx starts as zeros and gets no gradient. IndexError for an index outside the table.
+    The row of padding_idx starts as zeros and gets no gradient. max_norm, norm_type, scale_grad_by_freq, sparse: see
+    F.embedding. _weight: the table itself. IndexError for an index outside the table.
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, device: Any = None,
-                 dtype: Any = None):  # fmt: skip
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
+                 norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None,
+                 _freeze: bool = False, device: Any = None, dtype: Any = None):  # fmt: skip
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = None if padding_idx is None else F.check_padding(padding_idx, num_embeddings)
+        self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = max_norm, norm_type, scale_grad_by_freq, sparse
+        if sparse:
+            raise ValueError("[Embedding] gradients are dense here; got sparse=True")
+        if _weight is not None:
+            if _weight.shape != (num_embeddings, embedding_dim):
+                raise ValueError(f"[Embedding] _weight must be {(num_embeddings, embedding_dim)}; got {_weight.shape}")
+            self.weight = Parameter(_weight.detach(), requires_grad=not _freeze)
+            return
         self.weight = new_parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
+        self.weight.requires_grad = not _freeze
         self.reset_parameters()
 
     @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
+                        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+                        sparse: bool = False) -> Embedding:  # fmt: skip
         """An Embedding around the given matrix, not trained unless freeze=False."""
         if embeddings.ndim != 2:
             raise ValueError(f"[Embedding] the table is a matrix; got shape {embeddings.shape}")
-        made = cls(0, embeddings.shape[1], device=embeddings.device, dtype=embeddings.dtype)
-        made.num_embeddings = embeddings.shape[0]
-        made.padding_idx = None if padding_idx is None else F.check_padding(padding_idx, embeddings.shape[0])
-        made.weight = Parameter(embeddings.detach(), requires_grad=not freeze)
-        return made
+        return cls(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
     def reset_parameters(self) -> None:
         """Draw the starting values anew."""
@@ -109,12 +134,13 @@ class Embedding(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """weight[x]: [...] -> [..., embedding_dim]."""
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
         """The constructor's arguments."""
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        plain = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False}
+        shown = "".join(f", {k}={getattr(self, k)}" for k, default in plain.items() if getattr(self, k) != default)
+        return f"{self.num_embeddings}, {self.embedding_dim}{shown}"
 
 
 class LayerNorm(Module):

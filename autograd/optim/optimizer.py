@@ -34,6 +34,8 @@ class Optimizer:
     ValueError for no parameters, a parameter given twice, a non-leaf, an unknown option; TypeError for non-tensors.
     """
 
+    _pre_hooks: Any = ()
+    _post_hooks: Any = ()
     plain = ("step",)  # what of a parameter's state is a number; PyTorch keeps it as a tensor
 
     def __init__(self, params: Any, defaults: dict, how: dict = _NO_HOW):
@@ -41,8 +43,6 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups: list[dict] = []
         self.state: dict[Tensor, dict] = defaultdict(dict)
-        self._pre_hooks: list[Callable] = []
-        self._post_hooks: list[Callable] = []
         self.steps_taken = 0
         # What a bigdl.Module calls parameters() is (weights, gradients).
         groups = [params] if isinstance(params, dict) else getattr(params, "weights", params)
@@ -113,11 +113,13 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call hook(optimizer, args, kwargs) before each step."""
+        self._pre_hooks = self._pre_hooks or []
         self._pre_hooks.append(hook)
         return RemovableHandle(self._pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call hook(optimizer, args, kwargs) after each step."""
+        self._post_hooks = self._post_hooks or []
         self._post_hooks.append(hook)
         return RemovableHandle(self._post_hooks, hook)
 
