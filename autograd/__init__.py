@@ -8,6 +8,7 @@ tensor([2., 4.])
 """
 
 from importlib import import_module
+from math import e, inf, nan, pi
 
 from . import amp, autograd, data, linalg, nn, op, ops, optim, rnn, special, utils  # noqa: F401  (ops gives Tensor its methods)
 from . import webgpu as wgpu
@@ -27,18 +28,22 @@ from .create import (
     ones,
     ones_like,
     tensor,
+    typed,
     zeros,
     zeros_like,
 )
 from .device import Device as device
 from .device import get_default_device, set_default_device
+from .dtypes import DType as dtype
 from .dtypes import (
     bfloat16,
     bool_,
+    finfo,
     float16,
     float32,
     float64,
     get_default_dtype,
+    iinfo,
     int32,
     int64,
     promote_types,
@@ -47,11 +52,24 @@ from .dtypes import (
     uint8,
 )
 from .function import Function
-from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck
 from .interop import from_dlpack
 from .listing import tape  # after this ag.tape is the function; `from autograd.tape import …` still finds the module
-from .random import Generator, get_rng_state, manual_seed, rand, rand_like, randint, randn, randn_like, randperm, set_rng_state
+from .random import (
+    Generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    rand,
+    rand_like,
+    randint,
+    randn,
+    randn_like,
+    randperm,
+    seed,
+    set_rng_state,
+)  # fmt: skip
 from .summary import summary
 from .tape import backward, grad
 from .tensor import Tensor
@@ -69,10 +87,15 @@ def __getattr__(name: str) -> object:
 
 
 half, double, float, long, int = float16, float64, float32, int64, int32
+newaxis, Size = None, tuple  # a shape is a tuple here
+DoubleTensor, FloatTensor, HalfTensor, BFloat16Tensor = (typed(d) for d in (float64, float32, float16, bfloat16))
+LongTensor, IntTensor, ByteTensor, BoolTensor = (typed(d) for d in (int64, int32, uint8, bool_))
 globals().update(op.PUBLIC)  # add, matmul, softmax, …: what `make ops` counts as public functions
 bool = bool_
 
 __all__ = [
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "Size",
+    "dtype", "e", "finfo", "iinfo", "inf", "inference_mode", "initial_seed", "nan", "newaxis", "pi", "seed",
     "Generator", "amp", "autocast", "bigdl", "data", "distributed", "keras", "get_autocast_dtype", "is_autocast_enabled", "utils",
     "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly", "summary",
     "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",

@@ -205,7 +205,10 @@ def load(path: str | os.PathLike, device: Any = None, *, map_location: Any = Non
     if version != _VERSION:
         raise ValueError(f"[load] {where} has format version {version}; this release reads {_VERSION}")
     made: dict[str, Tensor] = {}
-    return _decode(json.loads(structure), arrays, made, device)
+    try:
+        return _decode(json.loads(structure), arrays, made, device)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:  # made up, with a checksum that fits
+        raise ValueError(f"[load] {where} is damaged: its structure is not what save() writes ({error})") from None
 
 
 def _header(raw: bytes, where: str) -> dict:
@@ -244,7 +247,7 @@ def _array(entry: dict, name: str, where: str) -> np.ndarray:
 
 
 def _decode(node: Any, arrays: dict[str, np.ndarray], made: dict[str, Tensor], device: Any) -> Any:
-    """Undo _Writer.encode. The checksum has been compared, so the structure is what save() wrote."""
+    """Undo _Writer.encode."""
     if not isinstance(node, dict):
         return node
     ((kind, value),) = node.items()
@@ -256,5 +259,7 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], made: dict[str, Tensor], d
         return float(value)
     if kind == "dict":
         return {k: _decode(v, arrays, made, device) for k, v in value}
+    if kind not in ("list", "tuple"):
+        raise ValueError(f"there is no kind {kind[:20]!r}")
     items = [_decode(v, arrays, made, device) for v in value]
     return items if kind == "list" else tuple(items)

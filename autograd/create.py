@@ -12,6 +12,9 @@ from .device import Device, as_device
 from .tensor import Tensor, rewrap, wrap
 
 _PYTHON_NUMBER = (bool, int, float)
+# PyTorch's old names of tensors, by dtype.
+TYPES = {"float64": "DoubleTensor", "float32": "FloatTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
+         "int64": "LongTensor", "int32": "IntTensor", "uint8": "ByteTensor", "bool": "BoolTensor"}  # fmt: skip
 
 
 def place(array: np.ndarray, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -196,3 +199,26 @@ def rebuild(kind: type, array: np.ndarray, device: str, requires_grad: bool) -> 
     twin.__class__ = kind
     twin._requires_grad = requires_grad
     return twin
+
+
+class _OfType(type):
+    """isinstance(x, FloatTensor) asks for a tensor of that dtype on the CPU, as in PyTorch."""
+
+    dtype: dtypes.DType
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Tensor) and x.dtype is cls.dtype and x.device.type == "cpu"
+
+
+def typed(d: dtypes.DType) -> type:
+    """PyTorch's old class of tensors of a dtype: LongTensor([1, 2]) has that data, LongTensor(2, 3) that shape."""
+
+    def new(cls: Any, *data: Any) -> Tensor:
+        if not data or all(isinstance(x, int) for x in data):
+            return zeros(*(data or (0,)), dtype=d, device="cpu")
+        if len(data) > 1:
+            raise TypeError(f"[{TYPES[d.name]}] expected data, or whole numbers as a shape; got {len(data)} arguments")
+        return tensor(data[0], d, "cpu")
+
+    text = f"Makes CPU tensors of {d.name}: of data, or of a shape."
+    return _OfType(TYPES[d.name], (), {"__new__": new, "dtype": d, "__doc__": text, "__module__": "autograd"})

@@ -7,15 +7,24 @@ from functools import lru_cache
 
 
 class Device:
-    """Where a tensor lives. type: "cpu" or "wgpu"; index: the adapter's number on wgpu, None on the CPU.
+    """Where a tensor lives: device("cpu"), device("wgpu") = device("wgpu:0") = device("wgpu", 0), device("wgpu:1").
 
-    Compares equal to its own string, so `x.device == "cpu"` reads as one would expect.
+    type: "cpu" or "wgpu"; index: the adapter's number on wgpu, None on the CPU. Compares equal to its own string, so
+    `x.device == "cpu"` reads as one would expect. `with device("wgpu"):` makes new tensors there when none is named.
+    ValueError for any other device.
     """
 
-    __slots__ = ("index", "type")
+    __slots__ = ("_before", "index", "type")
 
-    def __init__(self, type: str, index: int | None = None):
-        self.type, self.index = type, index
+    def __init__(self, type: str | Device, index: int | None = None):
+        kind, _, number = str(type).partition(":")
+        number = number if index is None else f"{index}{number and '!'}"  # not twice
+        if (kind == "cpu" and number in ("", "0")) or (kind == "wgpu" and (not number or number.isdecimal())):
+            self.type, self.index = kind, None if kind == "cpu" else int(number or 0)
+            return
+        hint = ' CUDA is not used here: try "wgpu".' if kind in ("cuda", "mps", "xpu", "vulkan") else ""
+        given = f"{type}" if index is None else f"{type}, {index}"
+        raise ValueError(f'[device] a device is "cpu", "wgpu" or "wgpu:N"; got {given!r}.{hint}')
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -31,19 +40,32 @@ class Device:
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
+    def __reduce__(self) -> tuple:
+        return (_parse, (str(self),))
+
+    def __enter__(self) -> Device:
+        self._before = [*getattr(self, "_before", ()), _default]
+        set_default_device(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        set_default_device(self._before.pop())
+
 
 CPU = Device("cpu")
 
 
+def closed(device: Device) -> Device:
+    """What the device is after it was given back: equal to no other, and refused wherever it is asked for."""
+    gone = object.__new__(Device)
+    gone.type, gone.index = f"closed {device.type}", device.index
+    return gone
+
+
 @lru_cache(maxsize=64)
 def _parse(text: str) -> Device:
-    kind, _, index = text.partition(":")
-    if kind == "cpu" and index in ("", "0"):
-        return CPU
-    if kind == "wgpu" and (index == "" or index.isdecimal()):
-        return Device("wgpu", int(index or 0))
-    hint = ' CUDA is not used here: try "wgpu".' if kind in ("cuda", "mps", "xpu", "vulkan") else ""
-    raise ValueError(f'[device] a device is "cpu", "wgpu" or "wgpu:N"; got {text!r}.{hint}')
+    found = Device(text)
+    return CPU if found == CPU else found
 
 
 def as_device(what: object = None) -> Device:

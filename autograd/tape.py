@@ -304,7 +304,7 @@ def _accumulate(leaf: Tensor, g: Tensor, create_graph: bool) -> None:
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, allow_unused: bool | None = None, only_inputs: bool = True,
          materialize_grads: bool = False) -> tuple:  # fmt: skip
-    """The gradients of sum(outputs·grad_outputs) with respect to `inputs`, as a tuple; no .grad is touched.
+    """The gradients of sum(outputs·grad_outputs) with respect to `inputs`, as a tuple, contiguous; no .grad is touched.
 
     An input that the outputs do not depend on raises RuntimeError, or gives None with allow_unused=True, or zeros with
     materialize_grads. only_inputs must be True: PyTorch keeps the word and has no other way either.
@@ -330,7 +330,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                 raise RuntimeError(f"[grad] the outputs do not depend on input {i}; allow_unused=True gives None for it")
             if g is not None and x.node is None and x.hooks:
                 g = run_hooks(x.hooks, g)
-            result.append(g)
+            result.append(None if g is None else g.contiguous())  # so that g.view(…) works, as in PyTorch
     finally:
         state.enabled = before
     return tuple(result)

@@ -49,8 +49,17 @@ class Tensor:
         __matmul__ = __mod__ = __floordiv__ = __and__ = __or__ = __xor__ = __getitem__ = __add__
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise TypeError("make tensors with ag.tensor(data), ag.zeros(shape), …; Tensor() takes nothing")
+    def __new__(cls, *data: Any, **options: Any) -> Tensor:
+        """PyTorch's old way: the default dtype of the given data, Tensor([1, 2]), or shape, Tensor(2, 3)."""
+        if cls is not Tensor:
+            return _new(cls)
+        from .create import tensor, zeros
+
+        if not data or all(isinstance(n, int) for n in data):
+            return zeros(*(data or (0,)), **options)
+        if len(data) > 1:
+            raise TypeError(f"[Tensor] expected data, or whole numbers as a shape; got {len(data)} arguments")
+        return tensor(data[0], dtypes.get_default_dtype(), **options)
 
     shape = property(lambda self: self.data.shape, doc="The sizes, a tuple.")
     ndim = property(lambda self: len(self.data.shape), doc="The number of dimensions.")
@@ -200,12 +209,12 @@ class Tensor:
 
     # -- leaving the engine ---------------------------------------------------------------------------
 
-    def numpy(self) -> ndarray:
+    def numpy(self, *, force: bool = False) -> ndarray:
         """A NumPy array: on the CPU a view of the same memory. RuntimeError when it requires grad, except under no_grad.
 
-        bfloat16, which NumPy has not, becomes a float32 copy.
+        bfloat16, which NumPy has not, becomes a float32 copy. force: as detach().cpu().numpy().
         """
-        if self._requires_grad and state.enabled:
+        if self._requires_grad and state.enabled and not force:
             raise RuntimeError("[numpy] the tensor requires grad and NumPy would lose the history; use .detach().numpy()")
         return self._values()
 

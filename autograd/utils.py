@@ -1,9 +1,12 @@
-"""PyTorch's torch.utils, as far as there is one: `data`, so that scripts need to change one import only."""
+"""PyTorch's torch.utils, as far as there is one: `data` and `checkpoint`, so that scripts need to change one import only."""
 
 import sys
 
 from . import data
+from . import recompute as checkpoint
 
-sys.modules[f"{__name__}.data"] = data  # `from autograd.utils.data import DataLoader` works, as os.path does
+# `from autograd.utils.data import DataLoader` works, as os.path does.
+sys.modules[f"{__name__}.data"] = data
+sys.modules[f"{__name__}.checkpoint"] = checkpoint
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import distributed_workers as workers
 import numpy as np
+import pytest
 from helpers import assert_raises
 from sharded_checks import (
     bits,
@@ -292,11 +293,45 @@ def progress_is_rank_0s(folder):
         assert bool(out.read()) == (backend().rank == 0)
 
 
+def disagreements_are_named():
+    """Shapes of as many bytes, sizes, dtypes, operations, sources: one error on every rank, from which they go on."""
+    one = distributed.rank() % 2
+    size = distributed.size()
+    ones = ", ".join(map(str, range(1, size, 2)))
+    rows = [
+        (lambda: distributed.all_reduce(ag.zeros(*((2, 3), (3, 2))[one])), "all_reduce of float32 (2, 3), 24 bytes", "all_reduce of float32 (3, 2), 24 bytes"),
+        (lambda: distributed.all_reduce(ag.zeros(5 + 300_000 * one)), "all_reduce of float32 (5,), 20 bytes", "all_reduce of float32 (300005,), 1200020 bytes"),
+        (lambda: distributed.all_gather(ag.zeros(0 if one else 4)), "all_gather of float32 (4,), 16 bytes", "all_gather of float32 (0,), 0 bytes"),
+        (lambda: distributed.all_reduce(ag.zeros(2, dtype=(ag.float32, ag.int32)[one])), "all_reduce of float32 (2,), 8 bytes", "all_reduce of int32 (2,), 8 bytes"),
+        (lambda: distributed.broadcast(ag.zeros(()), one), "broadcast of float32 (), 4 bytes, from rank 0", "broadcast of float32 (), 4 bytes, from rank 1"),
+        (lambda: distributed.barrier() if one else distributed.all_gather(ag.zeros(1)), "all_gather of float32 (1,), 4 bytes", "barrier"),
+    ]  # fmt: skip
+    for call, zeroth, first in rows:
+        with pytest.raises(RuntimeError, match="the ranks do different things") as caught:
+            call()
+        text = str(caught.value)
+        assert zeroth in text and first in text and f": {first}. All call" in text and f" {ones}: " in text, text
+        assert float(distributed.all_reduce(ag.ones(()))) == size
+    model = nn.Linear(2, 2)
+    wider = nn.Linear(2, 3) if one else model
+    rows = [
+        (lambda: distributed.DataParallel(wider), "weight (2, 2) float32", "weight (3, 2) float32"),
+        (lambda: distributed.DataParallel(model, compress="float16" if one else None), "compress=None", "compress='float16'"),
+        (lambda: distributed.DataParallel(model, bucket_bytes=8 if one else 1000), "bucket 0 (9,)", "bucket 0 (4,)"),
+        (lambda: distributed.ShardedOptimizer(wider.parameters(), optim.Adam), "parameter 0 (2, 2) float32", "parameter 0 (3, 2) float32"),
+        (lambda: distributed.ShardedOptimizer(model.parameters(), (optim.Adam, optim.SGD)[one], lr=0.1), ": Adam", ": SGD"),
+    ]  # fmt: skip
+    for call, zeroth, first in rows:
+        with pytest.raises(ValueError, match="differ from rank 0's") as caught:
+            call()
+        assert zeroth in str(caught.value) and first in str(caught.value), str(caught.value)
+
+
 CHECKS = [
     operations, sums_have_the_same_bits_on_all_ranks, it_goes_on_while_the_program_computes,
     data_parallel_is_one_process_with_the_whole_batch, all_cases_are_one_process_with_whole_batches,
     compressed_sums_keep_their_bound, compression_halves_the_bytes_and_trains, sharded_steps_are_the_optimizers_own,
-    sharded_state_is_shared_out, sharded_refusals, saving_is_rank_0s, progress_is_rank_0s,
+    sharded_state_is_shared_out, sharded_refusals, saving_is_rank_0s, progress_is_rank_0s, disagreements_are_named,
 ]  # fmt: skip
 PROCESS = CHECKS[5:]  # what test_distributed.py does not ask of processes
 

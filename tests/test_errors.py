@@ -26,7 +26,7 @@ EVERYWHERE = {
     "ragged": (ValueError, "[tensor] the sequences must have equal lengths", lambda d: ag.tensor([[1, 2], [3]], device=d)),
     "negative size": (ValueError, "[full] sizes must not be negative; got (-1,)", lambda d: ag.zeros(-1, device=d)),
     "shape of floats": (TypeError, "[zeros] a shape is made of whole numbers", lambda d: ag.zeros(2.5, device=d)),
-    "calling Tensor": (TypeError, "make tensors with ag.tensor", lambda d: ag.Tensor([1.0])),
+    "a Tensor of text": (TypeError, "[tensor] numbers, sequences of numbers", lambda d: ag.Tensor("text", device=d)),
     "float index": (TypeError, "[getitem] indices are integers or booleans; got autograd.float32", lambda d: on(d, 3)[on(d, 1)]),
     "float as index": (TypeError, "[getitem] indices are", lambda d: on(d, 3)[1.5]),
     "NaN in an index": (TypeError, "[getitem] indices are integers or booleans; got float64", lambda d: on(d, 3)[[float("nan")]]),

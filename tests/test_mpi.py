@@ -118,11 +118,19 @@ def test_a_rank_that_ends_while_others_wait_ends_the_job():
     assert "[barrier] rank 0 waits, and rank 1 has ended its program" in job.stderr
 
 
-def test_ranks_that_wait_for_different_things_end_the_job():
+def test_ranks_that_do_different_things_end_the_job():
     """MPI would let them: neither has failed, and neither ends."""
-    job = mpiexec(2, "-c", FAILING.format(timeout=0.5, what="backend().broadcast(np.ones(3), 0)"))
+    job = mpiexec(2, "-c", FAILING.format(timeout=60, what="backend().broadcast(np.ones(3), 0)"))
     assert job.returncode != 0
-    assert re.search(r"\[(barrier|broadcast)\] rank \d waited 0.5 s. Do all ranks call the same operations\?", job.stderr)
+    assert "different things: rank 0: barrier; rank 1: broadcast of float64 (3,), 24 bytes, from rank 0. All call" in job.stderr
+
+
+def test_a_rank_that_does_not_come_is_missed():
+    """What was started is compared with nothing: there only the time tells."""
+    for what in ("import time; time.sleep(20)", "backend().start_all_reduce(np.ones(3)).wait()"):
+        job = mpiexec(2, "-c", FAILING.format(timeout=0.5, what=what))
+        assert job.returncode != 0
+        assert re.search(r"\[(barrier|all_reduce)\] rank \d waited 0.5 s. Do all ranks call the same operations\?", job.stderr)
 
 
 def test_a_killed_rank_ends_the_job_and_a_restart_goes_on_exactly(tmp_path):

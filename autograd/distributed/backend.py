@@ -3,11 +3,14 @@
 A Backend moves NumPy arrays between ranks; all else (tensors, gradients, modules, samplers) is written once, on top of
 it. A new one subclasses Backend, sets rank, size and name, and writes _all_reduce, _broadcast, _all_gather and _barrier.
 The base class gives them their public names, keeps one order for what runs behind the program's back and what it waits
-for, and counts. Every rank must call the same operations in the same order, with arrays of one shape and dtype.
+for, and counts. Every rank must call the same operations in the same order, with arrays of one shape and dtype: what is waited
+for at once is compared first, by claims; what is started goes by a plan that agree() compared before.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +19,12 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
+
+from .. import dtypes
+
+OPERATIONS = ("all_reduce", "broadcast", "all_gather", "barrier")
+WORDS = 16  # of a claim
+_KINDS = {kind.numpy: i for i, kind in enumerate(dtypes.ALL)}
 
 
 class Request:
@@ -115,6 +124,69 @@ class Backend:
             self.stats["bytes"] += sum(a.nbytes for a in args if isinstance(a, np.ndarray))
             self.stats["seconds"] += time.perf_counter() - started
         return result
+
+
+# -- what ranks have to agree on ------------------------------------------------------------------------
+
+
+def claim(operation: str, array: np.ndarray | None = None, src: int = 0) -> np.ndarray:
+    """What a rank is about to do, as WORDS numbers: the operation, src, bytes, dtype, the count of sizes, and the first sizes."""
+    words = np.zeros(WORDS, np.int64)
+    words[0] = OPERATIONS.index(operation)
+    if array is not None:
+        sizes = array.shape[: WORDS - 5]
+        words[1:5] = src, array.nbytes, _KINDS.get(array.dtype, -1 - array.dtype.num), array.ndim
+        words[5 : 5 + len(sizes)] = sizes
+    return words
+
+
+def check_claims(claims: np.ndarray) -> None:
+    """RuntimeError, the same on every rank, that tells what each does, unless the claims [ranks, WORDS] are all one."""
+    if (claims != claims[0]).any():
+        told = _by_ranks([_told(row) for row in claims.tolist()])
+        raise RuntimeError(f"[distributed] the ranks do different things: {told}. All call the same operations in one order")
+
+
+def _told(words: list[int]) -> str:
+    operation, src, nbytes, kind, ndim, *sizes = words
+    name = OPERATIONS[operation]
+    if name == "barrier":
+        return name
+    dtype = dtypes.ALL[kind].name if kind >= 0 else f"dtype number {-1 - kind}"
+    shape = f"({', '.join(map(str, sizes[:ndim]))}{', …' * (ndim > len(sizes))}{',' * (ndim == 1)})"
+    return f"{name} of {dtype} {shape}, {nbytes} bytes" + (f", from rank {src}" if name == "broadcast" else "")
+
+
+def _by_ranks(texts: list[str]) -> str:
+    """rank 0: this; ranks 1, 2: that."""
+    ranks: dict[str, list[int]] = {}
+    for r, text in enumerate(texts):
+        ranks.setdefault(text, []).append(r)
+    return "; ".join(f"rank{'s' * (len(r) > 1)} {', '.join(map(str, r))}: {text}" for text, r in ranks.items())
+
+
+def exchange(group: Backend, plain: Any) -> list:
+    """Every rank's plain data (what JSON can say), by rank."""
+    raw = np.frombuffer(json.dumps(plain).encode(), np.uint8)
+    sizes = [int(a[0]) for a in group.all_gather(np.array([raw.size], np.int64))]
+    padded = np.zeros(max(sizes), np.uint8)
+    padded[: raw.size] = raw
+    return [json.loads(a[:n].tobytes()) for a, n in zip(group.all_gather(padded), sizes)]
+
+
+def agree(group: Backend, rule: str, rows: list[str]) -> None:
+    """ValueError, the same on every rank, with the first row that differs and what it is on which ranks, unless all have the
+    same rows. rule: the message's beginning."""
+    digest = np.frombuffer(hashlib.sha256("\n".join(rows).encode()).digest(), np.uint8).copy()
+    found = group.all_gather(digest)
+    other = [r for r, d in enumerate(found) if (d != found[0]).any()]
+    if not other:
+        return
+    told = exchange(group, rows)
+    longest = max(map(len, told))
+    columns = ([theirs[i] if i < len(theirs) else "nothing more" for theirs in told] for i in range(longest))
+    first = next(column for column in columns if len(set(column)) > 1)
+    raise ValueError(f"{rule}; those of ranks {other} differ from rank 0's: {_by_ranks(first)}")
 
 
 class Local(Backend):

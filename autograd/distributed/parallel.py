@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -11,8 +12,8 @@ import numpy as np
 from ..grad_mode import no_grad
 from ..nn.module import Module
 from ..tensor import Tensor
-from .backend import backend
-from .buckets import BYTES, Averager, make_buckets
+from .backend import agree, backend
+from .buckets import BYTES, Averager, Bucket, make_buckets
 from .collective import broadcast
 
 
@@ -31,7 +32,7 @@ class DataParallel(Module):
 
     Buffers, such as the running statistics of BatchNorm, stay each rank's own: broadcast_buffers() gives rank 0's to all,
     before the model is evaluated or saved. SyncBatchNorm has the same statistics everywhere.
-    ValueError where ranks have modules of different names, shapes or dtypes.
+    ValueError where ranks have modules of different names, shapes or dtypes, other buckets or another compression.
     """
 
     def __init__(self, module: Module, *, bucket_bytes: int = BYTES, compress: str | None = None):
@@ -46,10 +47,10 @@ class DataParallel(Module):
             from .compression import compressor
 
             self._compress = compressor(compress)
-        _check_same(module)
-        self.broadcast()
         self._trained = list(Module.parameters(module))
         self._buckets = make_buckets(self._trained, bucket_bytes)
+        _check_same(module, self._buckets, compress)
+        self.broadcast()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's."""
@@ -94,17 +95,11 @@ class DataParallel(Module):
         return self.module.load_state_dict(state_dict, strict)
 
 
-def _check_same(module: Module) -> None:
+def _check_same(module: Module, buckets: Sequence[Bucket], compress: str | None) -> None:
     entries = [*module.named_parameters(), *module.named_buffers()]
-    rows = [f"{name} {t.shape} {t.dtype}" for name, t in entries]
-    digest = np.frombuffer(hashlib.sha256("\n".join(rows).encode()).digest(), np.uint8).copy()
-    found = backend().all_gather(digest)
-    other = [r for r, d in enumerate(found) if (d != found[0]).any()]
-    if other:
-        raise ValueError(
-            f"[DataParallel] all ranks have modules of the same names, shapes and dtypes; those of ranks {other} differ from "
-            f"rank 0's. Here, on rank {backend().rank}: {', '.join(rows[:8])}{', …' * (len(rows) > 8)}"
-        )
+    rows = [f"{name} {t.shape} {t.dtype.name}" for name, t in entries]
+    rows += [f"bucket {i} {b.flat.shape} {b.kind}, compress={compress!r}" for i, b in enumerate(buckets)]
+    agree(backend(), "[DataParallel] all ranks have modules of the same names, shapes and dtypes", rows)
 
 
 def weights_digest(module: Module) -> np.ndarray:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from .backend import Backend
+from .backend import WORDS, Backend, check_claims, claim
 
 SLOT = 1 << 20  # bytes of an array that travel in one step
 _LINE = 64  # what two processors write stands on two cache lines
+_CLAIM = 8 * WORDS  # bytes: two lines
 _FAILED = 0  # the first word of the block: a rank failed
 _PATIENCE = 0.2  # seconds between two looks at who is still there
-_OPERATIONS = ("all_reduce", "broadcast", "all_gather", "barrier")
 
 
 class RankLost(RuntimeError):
@@ -32,7 +32,7 @@ class Link:
     """What the parent makes and hands to its workers: the block of memory and the semaphores.
 
     The block: one line of flags; a line for each rank with the number of steps it has begun and whether it has left; two
-    sets of slots, each with a line that says what the rank thinks is being done.
+    sets of slots, each with a claim: what the rank thinks is being done.
     """
 
     def __init__(self, context: Any, size: int, timeout: float):
@@ -44,7 +44,7 @@ class Link:
 
     def nbytes(self) -> int:
         """Of the block."""
-        return _LINE * (1 + self.size) + 2 * self.size * (_LINE + SLOT)
+        return _LINE * (1 + self.size) + 2 * self.size * (_CLAIM + SLOT)
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_memory": None}
@@ -79,9 +79,9 @@ class Process(Backend):
         whole = _bytes(self._memory)
         lines = whole[: _LINE * (1 + link.size)].view(np.int64).reshape(1 + link.size, -1)
         self._flags, self._begun, self._left = lines[0], lines[1:, 0], lines[1:, 1]
-        slots = whole[lines.nbytes : link.nbytes()].reshape(2, link.size, _LINE + SLOT)
-        self._claims = slots[:, :, :_LINE].view(np.int64)  # (set, rank, words)
-        self._slots = slots[:, :, _LINE:]
+        slots = whole[lines.nbytes : link.nbytes()].reshape(2, link.size, _CLAIM + SLOT)
+        self._claims = slots[:, :, :_CLAIM].view(np.int64)  # (set, rank, words)
+        self._slots = slots[:, :, _CLAIM:]
         self._steps = 0
 
     # -- meeting ------------------------------------------------------------------------------------
@@ -116,25 +116,23 @@ class Process(Backend):
                 "operations? spawn(timeout=...) waits longer"
             )
 
-    def _step(self, operation: int, piece: np.ndarray, whole: np.ndarray, src: int = 0, writes: bool = True) -> np.ndarray:
-        """One step: hand over `piece` of `whole`; the slots of all ranks, as many bytes of each, as whole's dtype."""
+    def _step(self, told: np.ndarray, piece: np.ndarray, writes: bool = True) -> np.ndarray:
+        """One step of what is told: hand over a piece; the slots of all ranks, as many bytes of each, as the piece's dtype."""
         turn, count = self._steps % 2, piece.nbytes
         claims, slots = self._claims[turn], self._slots[turn]
-        claims[self.rank, :4] = operation, whole.nbytes, whole.dtype.num, src
+        claims[self.rank] = told
         if writes:
             slots[self.rank, :count].view(piece.dtype)[:] = piece
         self._meet()
-        if (claims[:, :4] != claims[self.rank, :4]).any():
-            told = "; ".join(_told(r, claim) for r, claim in enumerate(claims.tolist()))
-            raise RuntimeError(f"[distributed] the ranks do different things: {told}")
+        check_claims(claims)
         return slots[:, :count].view(piece.dtype)
 
     # -- the operations -----------------------------------------------------------------------------
 
     def _all_reduce(self, array: np.ndarray) -> None:
-        short = array.dtype in _SHORT
+        short, told = array.dtype in _SHORT, claim("all_reduce", array)
         for piece in _pieces(array):
-            theirs = self._step(0, piece, array)
+            theirs = self._step(told, piece)
             with np.errstate(all="ignore"):
                 if short:  # added up in float32, and rounded once
                     wide = [dtypes.converted(t, np.dtype(np.float32)) for t in theirs]
@@ -145,20 +143,21 @@ class Process(Backend):
                         np.add(piece, other, out=piece)
 
     def _broadcast(self, array: np.ndarray, src: int) -> None:
+        told = claim("broadcast", array, src)
         for piece in _pieces(array):
-            theirs = self._step(1, piece, array, src, self.rank == src)
+            theirs = self._step(told, piece, self.rank == src)
             if self.rank != src:
                 piece[:] = theirs[src]
 
     def _all_gather(self, array: np.ndarray) -> list[np.ndarray]:
-        found = [np.empty_like(array) for _ in range(self.size)]
+        found, told = [np.empty_like(array) for _ in range(self.size)], claim("all_gather", array)
         for piece, *targets in zip(_pieces(array), *map(_pieces, found)):
-            for target, theirs in zip(targets, self._step(2, piece, array)):
+            for target, theirs in zip(targets, self._step(told, piece)):
                 target[:] = theirs
         return found
 
     def _barrier(self) -> None:
-        self._step(3, _NOTHING, _NOTHING)
+        self._step(claim("barrier"), _NOTHING)
 
     def finish(self) -> None:
         """Leave: whoever waits for this rank in a later step is told."""
@@ -177,10 +176,6 @@ def _bytes(memory: SharedMemory) -> np.ndarray:
 
 
 def _pieces(array: np.ndarray) -> list[np.ndarray]:
-    """The array as flat pieces that fit into a slot."""
+    """The array as flat pieces that fit into a slot; of nothing one empty piece, for which the ranks meet too."""
     flat, count = array.reshape(-1), SLOT // array.itemsize
-    return [flat[start : start + count] for start in range(0, flat.size, count)]
-
-
-def _told(rank: int, claim: list[int]) -> str:
-    return f"rank {rank} {_OPERATIONS[claim[0]]} of {claim[1]} bytes (dtype number {claim[2]}, src {claim[3]})"
+    return [flat[start : start + count] for start in range(0, max(flat.size, 1), count)]

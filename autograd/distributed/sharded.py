@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ from ..grad_mode import enable_grad, no_grad
 from ..optim import SGD, Adam, Optimizer
 from ..optim.elementwise import Elementwise
 from ..tensor import Tensor
-from .backend import backend
+from .backend import agree, backend, exchange
 
 # Optimizers with one of these treat each element alike, whatever parameter it is of.
 _ELEMENTWISE = (Adam.update_group, SGD.update_group, Elementwise.update_group)
@@ -36,7 +35,7 @@ class ShardedOptimizer(Optimizer):
     Groups, schedules, clipping and scaling work as on the optimizer itself, whose groups it has. Every rank calls step(),
     add_param_group(), state_dict() and load_state_dict(). On the CPU, and on a GPU with SGD, Adam and AdamW, the numbers are
     the same to the bit; a driver may round the other optimizers' kernels differently when their elements are cut elsewhere.
-    ValueError for LBFGS, and where ranks have gradients for different parameters.
+    ValueError for LBFGS, and where ranks have different parameters or gradients for different ones.
     Rajbhandari et al.: ZeRO (arXiv 1910.02054), its first stage.
     """
 
@@ -89,8 +88,10 @@ class ShardedOptimizer(Optimizer):
     # -- who has what ---------------------------------------------------------------------------------
 
     def _deal(self, params: list[Tensor]) -> None:
-        """Give each rank its pieces of these parameters."""
-        size = self._group.size
+        """Give each rank its pieces of these parameters. ValueError where ranks have other parameters or another optimizer."""
+        size, name = self._group.size, type(self.inner).__name__
+        rows = [f"{name}, parameter {i} {p.shape} {p.dtype.name}" for i, p in enumerate(params)]
+        agree(self._group, "[ShardedOptimizer] all ranks have an optimizer of the same parameters", [name, *rows])
         if self._in_stretches:
             total = sum(p.numel() for p in params)
             edges = [total * r // size for r in range(size + 1)]
@@ -162,7 +163,7 @@ class ShardedOptimizer(Optimizer):
         mine = {number[p]: entry for p, entry in self.state.items()}
         told = {i: {k: _told(v) for k, v in entry.items()} for i, entry in mine.items()}
         state: dict[int, dict] = {}
-        for r, entries in enumerate(self._exchange(told)):
+        for r, entries in enumerate(exchange(self._group, told)):
             for i, entry in ((int(i), entry) for i, entry in entries.items()):
                 slots = state.setdefault(i, {})
                 for key, value in entry.items():
@@ -206,14 +207,6 @@ class ShardedOptimizer(Optimizer):
             return values[0]
         shape = self.inner.slot_shape(p, key)
         return place(np.concatenate([v.reshape(-1) for v in values]).reshape(shape), "cpu")
-
-    def _exchange(self, plain: Any) -> list:
-        """Every rank's plain data, by rank."""
-        raw = np.frombuffer(json.dumps(plain).encode(), np.uint8)
-        sizes = [int(a[0]) for a in self._group.all_gather(np.array([raw.size], np.int64))]
-        padded = np.zeros(max(sizes), np.uint8)
-        padded[: raw.size] = raw
-        return [json.loads(a[:n].tobytes()) for a, n in zip(self._group.all_gather(padded), sizes)]
 
 
 def _told(value: Any) -> Any:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -17,7 +18,8 @@ from ..grad_mode import no_grad
 from ..nn.module import Module
 from ..tensor import Tensor
 from .layer import Layer, masks_of, unique_name
-from .layer_weights import device_of
+from .layer_weights import device_of, running
+from .room import no_trial, take
 from .tree import by_key, leaves, mapped
 
 _number = itertools.count()
@@ -186,20 +188,33 @@ def record(layer: Module, args: tuple, kwargs: dict) -> Any:
         raise TypeError(f"[{_name(layer)}] training= has no place in a graph: the model's own switch decides at each call")
     kwargs = {k: v for k, v in kwargs.items() if k != "training"}
     node = Node(layer, args, kwargs)
+    spec, running.told = running.told, None
     if isinstance(layer, Layer):
         layer._prepare(args[0] if args else next(iter(kwargs.values())))
     first = None if isinstance(layer, Layer) else next((p.dtype for _, p in layer.named_parameters()), dtypes.get_default_dtype())
     kind = first if first is not None else layer.dtype
     simple = isinstance(layer, Layer) and len(args) == 1 and isinstance(args[0], SymbolicTensor) and not kwargs
-    if simple and getattr(type(layer), "compute_output_shape", None) is not Layer.compute_output_shape:
+    if spec is not None:
+        found: Any = spec
+    elif simple and getattr(type(layer), "compute_output_shape", None) is not Layer.compute_output_shape:
         shape = layer.compute_output_shape(args[0].shape)  # type: ignore[operator]
         several = isinstance(shape, list) or (isinstance(shape, tuple) and shape and isinstance(shape[0], tuple | list))
-        found: Any = [(tuple(s), kind) for s in shape] if several else (tuple(shape), kind)
+        found = [(tuple(s), kind) for s in shape] if several else (tuple(shape), kind)
     else:
         found = _traced(layer, args, kwargs)
     node.outputs = _symbolic(found, node, _name(layer))
     layer.__dict__.setdefault("_first_call", FirstCall(node))
     return node.outputs
+
+
+@contextmanager
+def told(spec: Any) -> Iterator[None]:
+    """The next call that is recorded inside gives this, (shape, dtype) in nests, and nothing is tried out; None: it is."""
+    before, running.told = running.told, spec
+    try:
+        yield
+    finally:
+        running.told = before
 
 
 def _name(layer: Module) -> str:
@@ -220,6 +235,7 @@ def _symbolic(spec: Any, node: Node, name: str) -> Any:
 
 def _traced(layer: Module, args: tuple, kwargs: dict) -> Any:
     """(shape, dtype) of each output, from running the layer on zeros of two sizes: what differs between them is None."""
+    no_trial(_name(layer))
     modes = {m: m.training for m in layer.modules()}
     runs = []
     try:
@@ -242,6 +258,7 @@ def _stand_in(x: Any, batch: int, other: int, layer: Module) -> Any:
     sizes = [batch if i == 0 else other if n is None else n for i, n in enumerate(x.shape)]
     if x.shape and x.shape[0] is not None:
         sizes[0] = x.shape[0]
+    take(sizes, "an input")
     return create.zeros(*sizes, dtype=x.dtype, device=device_of(layer, ()))
 
 

@@ -15,6 +15,7 @@ from ..grad_mode import no_grad, state
 from ..tensor import Tensor
 from .layer_weights import Weighted, device_of, next_number, running
 from .naming import snake_case
+from .room import no_trial, take
 from .tree import is_shape, leaves, mapped, shapes
 
 _names: dict[str, int] = {}
@@ -124,6 +125,7 @@ class Layer(Weighted):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the outputs, None where it is not known; found by running call() on zeros of two batch sizes."""
+        no_trial(self.name)
         if not self.built:
             self.build(input_shape)
         kept = [(layer, layer._number, list(layer._called)) for layer in self._layers()]
@@ -311,7 +313,9 @@ def _mark(y: Any, mask: Any) -> Any:
 
 def _zeros(shape: Any, size: int, dtype: Any, device: Any) -> Any:
     if is_shape(shape):
-        return create.zeros(*(size if n is None else n for n in shape), dtype=dtype, device=device)
+        sizes = [size if n is None else n for n in shape]
+        take(sizes, "an input")
+        return create.zeros(*sizes, dtype=dtype, device=device)
     return {k: _zeros(s, size, dtype, device) for k, s in shape.items()} if isinstance(shape, dict) else [
         _zeros(s, size, dtype, device) for s in shape
     ]  # fmt: skip

@@ -19,6 +19,7 @@ from ..nn.parameter import Parameter
 from ..tape import Node
 from ..tensor import Tensor
 from . import constraints, initializers, regularizers
+from .room import take_weight
 from .tree import leaves
 
 
@@ -29,6 +30,7 @@ class Running(threading.local):
         self.inputs: list = []
         self.number = 0  # of the outermost call
         self.device: Device | None = None
+        self.told: Any = None  # what the next recorded call gives: graph.py
 
 
 running = Running()
@@ -97,6 +99,7 @@ class Weighted(Module):
         shape = tuple(int(n) for n in shape)
         if any(n < 0 for n in shape):
             raise ValueError(f"[add_weight] Dimension {min(shape)} must be >= 0; got shape {shape} for {name!r} of {self.name}")
+        take_weight(shape, f"weight {name!r} of {self.name}")
         wanted = self.dtype if dtype is None else dtypes.as_dtype(dtype)
         values = as_tensor(initializers.get("zeros" if initializer is None else initializer)(shape, dtype=wanted))
         if values.shape != shape:

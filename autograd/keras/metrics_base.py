@@ -11,6 +11,7 @@ from .. import create, dtypes
 from ..tensor import Tensor
 from . import naming
 from .reductions import as_weight, divide_no_nan, mask_of, same_rank, with_mask
+from .room import take
 
 _names: dict[str, int] = {}
 
@@ -105,6 +106,7 @@ class Metric:
     def add_variable(self, shape: tuple = (), initializer: Any = "zeros", dtype: Any = None, name: str | None = None) -> State:
         """State to keep between batches: zeros, ones or what initializer(shape) gives."""
         kind = (dtypes.as_dtype(dtype) if dtype is not None else self.dtype or dtypes.get_default_dtype()).numpy
+        take(shape, f"state of metric {self.name}")
         if initializer in ("zeros", "ones"):
             start = np.full(shape, initializer == "ones", kind)
         elif callable(initializer):

@@ -13,6 +13,7 @@ from ..tensor import Tensor
 from .losses_functions import EPSILON, tensor_like
 from .metrics_base import Metric, wide
 from .reductions import as_weight, divide_no_nan, same_rank
+from .room import take
 
 _NEVER = -1e10  # a prediction below every threshold
 
@@ -160,6 +161,7 @@ class _Best(_Counts):
                  dtype: Any = None):  # fmt: skip
         if not 0 <= value <= 1 or num_thresholds < 1:
             raise ValueError(f"[{type(self).__name__}] a bound in [0, 1], and thresholds; got {value} and {num_thresholds}")
+        take((num_thresholds,), "thresholds of a metric")
         self.value, self.num_thresholds = value, num_thresholds
         at = [0.5] if num_thresholds == 1 else [i / (num_thresholds - 1) for i in range(num_thresholds)]
         super().__init__(at, None, class_id, name, dtype)
@@ -224,6 +226,7 @@ class AUC(_Counts):
                              f"got {curve!r} and {summation_method!r}")  # fmt: skip
         if thresholds is None and num_thresholds < 2:
             raise ValueError(f"[AUC] num_thresholds is at least 2; got {num_thresholds}")
+        take((num_thresholds,), "thresholds of a metric")
         self.curve, self.summation_method, self.from_logits = curve.upper(), summation_method, from_logits
         self.thresholds = None if thresholds is None else sorted(_checked("AUC", thresholds, 0.5))
         inner = self.thresholds or [i / (num_thresholds - 1) for i in range(1, num_thresholds - 1)]

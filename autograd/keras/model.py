@@ -7,7 +7,7 @@ from typing import Any
 
 from ..nn.containers import ModuleDict, ModuleList
 from ..nn.module import Module
-from . import graph, saving
+from . import graph, graph_config, saving
 from .layer import Layer
 from .model_summary import model_table
 from .training import Trainer
@@ -141,12 +141,12 @@ class Model(Trainer, Layer):
                 f"[{type(self).__name__}] write get_config(), which gives __init__'s arguments, so that the model can be saved; "
                 "save_weights() needs none"
             )
-        return saving.graph_config(self)
+        return graph_config.graph_config(self)
 
     @classmethod
     def from_config(cls, config: dict) -> Any:
         """The model that get_config() describes."""
-        return saving.graph_model(cls, config) if "nodes" in config else cls(**config)
+        return graph_config.graph_model(cls, config) if "nodes" in config else cls(**config)
 
     def save(self, filepath: Any, overwrite: bool = True, include_optimizer: bool = True) -> None:
         """Write layers, weights, what compile() was given and the optimizer's state to one file: see load_model."""

@@ -6,6 +6,7 @@ tables here, register_keras_serializable() or custom_objects know by name: nothi
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
@@ -14,14 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .. import checkpoint, dtypes
+from .. import checkpoint
 from ..device import as_device
 from ..grad_mode import no_grad
 from ..nn.module import Module
 from ..tensor import Tensor
 from . import graph, losses, metrics, naming, optimizers
 from .layer import Layer
-from .tree import leaves
+from .room import loading, trials
 
 _VERSION = 1
 _registered: dict[type, str] = {}
@@ -86,94 +87,36 @@ def deserialize_layer(config: Mapping, custom_objects: Mapping | None = None) ->
         return make(kind, config["config"])
 
 
-def make(kind: type, config: Mapping) -> Any:
-    """kind.from_config(config), with the known custom objects where it takes them."""
-    takes = "custom_objects" in inspect.signature(kind.from_config).parameters  # type: ignore[attr-defined]
-    return kind.from_config(dict(config), **({"custom_objects": naming.CUSTOM} if takes else {}))  # type: ignore[attr-defined]
+def make(kind: Any, config: Mapping) -> Any:
+    """kind.from_config(config), with the known custom objects where it takes them.
+
+    ValueError that names the class, and the argument where one is to blame, for a config that makes none.
+    """
+    takes = "custom_objects" in inspect.signature(kind.from_config).parameters
+    more = {"custom_objects": naming.CUSTOM} if takes else {}
+    try:
+        return kind.from_config(dict(config), **more)
+    except ValueError:
+        raise  # it says what is wrong
+    except Exception as error:
+        text = f"[load] {kind.__name__} cannot be made of its config{_blamed(kind, config, more)}: {_in_words(error)}"
+        raise ValueError(text) from error
 
 
-# -- configurations of models ---------------------------------------------------------------------------
+def _blamed(kind: Any, config: Mapping, more: dict) -> str:
+    """The argument without which the config is fine, if there is one."""
+    for name in config:
+        with contextlib.suppress(Exception):
+            kind.from_config({k: v for k, v in config.items() if k != name}, **more)
+            return f", by {name}={str(config[name])[:80]!r}"
+    return ""
 
 
-def sequential_config(model: Any) -> dict:
-    """Sequential.get_config."""
-    entries = [serialize_layer(layer) for layer in model.layers]
-    first = None if model._first is None else model._first.get_config()
-    seen = model.__dict__.get("_seen_dtype")
-    kind = None if seen is None else seen.name
-    return {"name": model.name, "trainable": model._trainable, "input": first, "input_dtype": kind, "layers": entries}
+def _in_words(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error)[:300]}"
 
 
-def sequential_model(cls: type, config: Mapping) -> Any:
-    """Sequential.from_config."""
-    first = [] if config["input"] is None else [graph.InputLayer.from_config(config["input"])]
-    layers = [deserialize_layer(entry) for entry in config["layers"]]
-    model = cls([*first, *layers], name=config["name"], trainable=config["trainable"])
-    if config["input_dtype"] is not None:
-        model.__dict__["_seen_dtype"] = dtypes.as_dtype(config["input_dtype"])
-    return model
-
-
-def graph_config(model: Any) -> dict:
-    """Model.get_config: its layers, and the calls that connect them, by numbers of layers and tensors."""
-    function = model._function
-    layers = function.layers
-    number = {id(layer): i for i, layer in enumerate(layers)}
-    symbols = {id(x): i for i, x in enumerate(function.flat_inputs)}
-    nodes = []
-    for node in function.nodes:
-        args, kwargs = (_encode(v, symbols) for v in (list(node.args), node.kwargs))
-        nodes.append({"layer": number[id(node.layer)], "args": args, "kwargs": kwargs})
-        for x in leaves(node.outputs):
-            symbols[id(x)] = len(symbols)
-    made = [x.node.layer for x in function.flat_inputs]
-    starts = [number[id(m)] if isinstance(m, graph.InputLayer) else _virtual(x) for m, x in zip(made, function.flat_inputs)]
-    return {
-        "name": model.name, "trainable": model._trainable, "layers": [serialize_layer(layer) for layer in layers],
-        "starts": starts, "nodes": nodes,
-        "inputs": _encode(function.inputs, symbols), "outputs": _encode(function.outputs, symbols),
-    }  # fmt: skip
-
-
-def _virtual(x: Any) -> dict:
-    """An input that is another model's inner tensor, as an InputLayer's config."""
-    return {"batch_shape": x.shape, "dtype": x.dtype.name, "name": x.name}
-
-
-def graph_model(cls: type, config: Mapping) -> Any:
-    """Model.from_config."""
-    layers = [deserialize_layer(entry) for entry in config["layers"]]
-    symbols = [layers[s].output if isinstance(s, int) else graph.InputLayer(**s).output for s in config["starts"]]
-    for node in config["nodes"]:
-        args, kwargs = (_decode(node[k], symbols) for k in ("args", "kwargs"))
-        layer = layers[node["layer"]]
-        symbols += leaves(layer(*args, **kwargs))
-    inputs, outputs = (_decode(config[k], symbols) for k in ("inputs", "outputs"))
-    return cls(inputs=inputs, outputs=outputs, name=config["name"], trainable=config["trainable"])
-
-
-def _encode(value: Any, symbols: dict[int, int]) -> Any:
-    if isinstance(value, graph.SymbolicTensor):
-        return {"tensor": symbols[id(value)]}
-    if isinstance(value, dict):
-        return {"dict": {k: _encode(v, symbols) for k, v in value.items()}}
-    if isinstance(value, list | tuple):
-        return {"list" if isinstance(value, list) else "tuple": [_encode(v, symbols) for v in value]}
-    if value is not None and not isinstance(value, bool | int | float | str):
-        raise TypeError(f"[save] a layer was called with a {type(value).__name__}, which a configuration cannot hold")
-    return value
-
-
-def _decode(value: Any, symbols: list) -> Any:
-    if not isinstance(value, dict):
-        return value
-    ((kind, inner),) = value.items()
-    if kind == "tensor":
-        return symbols[inner]
-    if kind == "dict":
-        return {k: _decode(v, symbols) for k, v in inner.items()}
-    items = [_decode(v, symbols) for v in inner]
-    return items if kind == "list" else tuple(items)
+# -- configurations -------------------------------------------------------------------------------------
 
 
 def to_json(model: Any, **kwargs: Any) -> str:
@@ -287,24 +230,45 @@ def load_model(filepath: Any, custom_objects: Mapping | None = None, compile: bo
     missing = [k for k in ("model", "build_shape", "built", "compile", "weights") if k not in data]
     if missing:
         raise ValueError(f"[load_model] {os.fspath(filepath)} is damaged: it lacks {missing}")
-    with custom_object_scope(custom_objects):
-        model = deserialize_layer(data["model"])
-        if data["built"] and data["build_shape"] is not None and len(model.weights) < len(data["weights"]):
-            _build(model, data["build_shape"])
-        _put(model, data["weights"])
-        if device is not None:
-            model.to(as_device(device))
-        if compile and data["compile"] is not None:
-            _compile(model, data["compile"])
+    weights = _checked_weights(data["weights"], "load_model", filepath)
+    try:
+        with custom_object_scope(custom_objects), loading(sum({id(t): t.numel() for t in weights.values()}.values())):
+            model = _loaded(data, weights)
+            if compile and data["compile"] is not None:
+                _compile(model, data["compile"])
+    except ValueError:
+        raise  # it says what is wrong
+    except Exception as error:
+        text = f"[load_model] {os.fspath(filepath)} is damaged, or a class of its has changed: {_in_words(error)}"
+        raise ValueError(text) from error
+    return model if device is None else model.to(as_device(device))
+
+
+def _loaded(data: dict, weights: dict[str, Tensor]) -> Any:
+    """The model with its weights."""
+    from .model import Model
+
+    model = deserialize_layer(data["model"])
+    if not isinstance(model, Model):
+        raise ValueError(f"[load_model] the file holds a {type(model).__name__}, which is no model")
+    if data["built"] and data["build_shape"] is not None and model._function is None and len(model.weights) < len(weights):
+        _build(model, data["build_shape"])
+    _put(model, weights)
     return model
+
+
+def _checked_weights(found: Any, op: str, path: Any) -> dict[str, Tensor]:
+    if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(t, Tensor) for k, t in found.items()):
+        raise ValueError(f"[{op}] {os.fspath(path)} holds something else than weights")
+    return found
 
 
 def _build(model: Any, shape: Any) -> None:
     if hasattr(model, "_first"):
         model.build(shape)
     else:
-        with no_grad():
-            Layer.compute_output_shape(model, shape)  # runs call() once, which builds what is in it
+        with no_grad(), trials():
+            Layer.compute_output_shape(model, shape)  # runs call(), which builds what is in it
 
 
 def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
@@ -318,9 +282,8 @@ def save_weights(model: Any, filepath: Any, overwrite: bool = True) -> None:
 def load_weights(model: Any, filepath: Any, skip_mismatch: bool = False) -> None:
     """See Model.load_weights."""
     data = checkpoint.load(filepath, device="cpu")
-    found = data["weights"] if isinstance(data, dict) and "keras" in data else data
-    if not isinstance(found, dict) or not all(isinstance(t, Tensor) for t in found.values()):
-        raise ValueError(f"[load_weights] {os.fspath(filepath)} holds something else than weights")
+    found = data.get("weights") if isinstance(data, dict) and "keras" in data else data
+    found = _checked_weights(found, "load_weights", filepath)
     if not model.weights:
         raise ValueError(f"[load_weights] {model.name} has no weights yet: call it, or build(input_shape)")
     _put(model, found, skip_mismatch)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from ..nn.module import Module
-from . import graph, saving
+from . import graph, graph_config
 from .layer import Layer, unique_name
 from .model import Model
 from .naming import snake_case
@@ -25,6 +25,7 @@ class Sequential(Model):
     def __init__(self, layers: Iterable[Any] | None = None, *, trainable: bool = True, name: str | None = None):
         super().__init__(name=name, trainable=trainable)
         self.__dict__["_first"] = None  # the InputLayer
+        self.__dict__["_told"] = None  # what comes out of each layer, where a configuration says it
         self.built = False
         for layer in layers or ():
             self._append(layer)
@@ -35,8 +36,17 @@ class Sequential(Model):
         """The layers, without the input."""
         return list(self._modules.values())
 
+    def _filled(self, layers: Iterable[Any], told: tuple[tuple, list] | None) -> Sequential:
+        """Put layers in; told: the input's shape, and (shape, dtype) of each layer's output for it."""
+        for layer in layers:
+            self._append(layer)
+        self.__dict__["_told"] = told
+        self._rebuild()
+        return self
+
     def add(self, layer: Any) -> None:
         """Put a layer at the end."""
+        self.__dict__["_told"] = None
         self._append(layer)
         self._rebuild()
 
@@ -44,6 +54,7 @@ class Sequential(Model):
         """Take the last layer away; it is returned. ValueError when there is none."""
         if not self._modules:
             raise ValueError(f"[{self.name}] has no layers to pop")
+        self.__dict__["_told"] = None
         _, layer = self._modules.popitem()
         self._rebuild()
         return layer
@@ -74,9 +85,12 @@ class Sequential(Model):
             self._connect(self._first.output)
 
     def _connect(self, x: graph.SymbolicTensor, strict: bool = True) -> None:
-        start = x
-        for layer in self.layers:
-            x = layer(x) if isinstance(layer, Layer) else graph.record(layer, (x,), {})
+        start, layers = x, self.layers
+        shape, specs = self.__dict__.get("_told") or (None, [])
+        told = specs if shape == x.shape and len(specs) == len(layers) else [None] * len(layers)
+        for layer, spec in zip(layers, told):
+            with graph.told(spec):
+                x = layer(x) if isinstance(layer, Layer) else graph.record(layer, (x,), {})
         self._function = graph.Graph(start, x, strict)
         self.__dict__["built"] = True
 
@@ -105,9 +119,9 @@ class Sequential(Model):
 
     def get_config(self) -> dict:
         """The layers and the input."""
-        return saving.sequential_config(self)
+        return graph_config.sequential_config(self)
 
     @classmethod
     def from_config(cls, config: dict) -> Any:
         """The model that get_config() describes."""
-        return saving.sequential_model(cls, config)
+        return graph_config.sequential_model(cls, config)

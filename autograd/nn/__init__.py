@@ -44,8 +44,22 @@ from .elementwise import (
     Tanhshrink,
     Threshold,
 )  # fmt: skip
-from .layers import Embedding, Flatten, Identity, LayerNorm, Linear
-from .lazy import LazyConv1d, LazyConv2d, LazyConv3d, LazyLinear
+from .layers import Embedding, Flatten, Identity, LayerNorm, Linear, Unflatten
+from .lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)  # fmt: skip
 from .loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
 from .module import Module
 from .normalisation import (
@@ -77,7 +91,7 @@ from .padding import (
     ZeroPad3d,
 )  # fmt: skip
 from .pairs import Bilinear, CosineSimilarity, EmbeddingBag, PairwiseDistance
-from .parameter import Parameter, UninitializedParameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .parameter_containers import ParameterDict, ParameterList
 from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .shaping import (
@@ -119,7 +133,9 @@ from .transformer import (
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d",
-    "BatchNorm3d", "BCELoss", "BCEWithLogitsLoss", "Bilinear", "CELU", "ChannelShuffle", "CircularPad1d",
+    "BatchNorm3d", "Buffer", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConvTranspose1d",
+    "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
+    "Unflatten", "UninitializedBuffer", "BCELoss", "BCEWithLogitsLoss", "Bilinear", "CELU", "ChannelShuffle", "CircularPad1d",
     "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d",
     "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
     "CrossEntropyLoss", "CTCLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag",

@@ -123,7 +123,8 @@ class Embedding(Module):
         """An Embedding around the given matrix, not trained unless freeze=False."""
         if embeddings.ndim != 2:
             raise ValueError(f"[Embedding] the table is a matrix; got shape {embeddings.shape}")
-        return cls(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
+        n, d = embeddings.shape
+        return cls(n, d, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
     def reset_parameters(self) -> None:
         """Draw the starting values anew."""

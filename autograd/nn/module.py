@@ -9,7 +9,7 @@ from .. import dtypes
 from ..device import as_device
 from ..tensor import RemovableHandle, Tensor
 from .backward_hooks import GatedCall
-from .parameter import Parameter
+from .parameter import Buffer, Parameter
 from .state import load_state_dict, named_state
 
 
@@ -102,6 +102,10 @@ class Module:
         tables = self.__dict__
         if "_modules" not in tables:
             raise AttributeError(f"[Module] call super().__init__() before assigning {name!r} in {type(self).__name__}")
+        if isinstance(value, Buffer):
+            self.__dict__.pop(name, None)
+            self.register_buffer(name, value.tensor, value.persistent)
+            return
         kind = "_parameters" if isinstance(value, Parameter) else "_modules" if isinstance(value, Module) else None
         if kind is None:
             for table, what in (("_parameters", "a Parameter"), ("_buffers", "a Tensor"), ("_modules", "a Module")):
@@ -215,6 +219,20 @@ class Module:
         if found is None:
             raise AttributeError(f"[get_parameter] {type(self).__name__} has no parameter {target!r}")
         return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a dotted name. AttributeError when there is none."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._buffers.get(name)
+        if found is None:
+            raise AttributeError(f"[get_buffer] {type(self).__name__} has no buffer {target!r}")
+        return found
+
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Put a module in the place of the one at a dotted name. AttributeError when there is none."""
+        path, _, name = target.rpartition(".")
+        self.get_submodule(target)
+        self.get_submodule(path)._modules[name] = module
 
     # -- state --------------------------------------------------------------------------------------
 
@@ -363,5 +381,6 @@ def _convert(root: Module, change: Callable) -> Module:
         for name, b in module._buffers.items():
             if b is not None:
                 new = twins[b] if b in twins else change(b.detach())
+                new.__class__ = type(b)  # one of a lazy layer stays one
                 twins[b] = module._buffers[name] = b if new.data is b.data else new
     return root

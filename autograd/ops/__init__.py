@@ -20,6 +20,7 @@ from . import (  # noqa: F401
     matmul,
     matrix_norm,
     movement,
+    names,
     norms,
     products,
     rearrange,

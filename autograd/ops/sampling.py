@@ -12,6 +12,9 @@ from ..random import Generator, drawn, rand, randint, randint_like, randn
 from ..tensor import Tensor
 from .sort import searchsorted
 
+# Bits of whole numbers that every dtype holds exactly; int64's are those that every device holds.
+_EXACT = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "int64": 31, "int32": 31, "uint8": 8, "bool": 1}
+
 
 @no_grad()
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
@@ -34,7 +37,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
         raise ValueError(f"[multinomial] expects a vector or a matrix of weights; got shape {input.shape}")
     if num_samples < 1:
         raise ValueError(f"[multinomial] num_samples must be positive; got {num_samples}")
-    weights = (input if input.ndim == 2 else input.unsqueeze(0)).to(dtypes.float64 if input.dtype is dtypes.float64 else dtypes.float32)
+    weights = (input if input.ndim == 2 else input.unsqueeze(0)).to(_wide(input))
     if bool((~((weights >= 0) & (weights < math.inf))).any()):
         raise ValueError("[multinomial] weights must be finite and not negative")
     found = int((weights > 0).sum(-1).min().item()) if weights.numel() else 0
@@ -118,8 +121,7 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
 def random_(x: Tensor, low: int | None = None, high: int | None = None, *, generator: Generator | None = None) -> Tensor:
     """x = whole numbers on [low, high), or below `low`; by default all that x's dtype holds exactly, from 0."""
     if high is None:
-        most = 2 ** {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "int64": 31, "int32": 31, "uint8": 8, "bool": 1}[x.dtype.name]
-        low, high = 0, most if low is None else low
+        low, high = 0, 2 ** _EXACT[x.dtype.name] if low is None else low
     return _put(x, randint(low, high, x.shape, device=x.device, generator=generator))  # type: ignore[arg-type]
 
 
@@ -138,7 +140,8 @@ def _wide(x: Tensor) -> Any:
 
 def _floating(x: Any, op: str) -> None:
     if not isinstance(x, Tensor) or not x.dtype.is_floating_point:
-        raise TypeError(f"[{op}] expected a tensor of floating point; got {x.dtype if isinstance(x, Tensor) else type(x).__name__}")
+        came = x.dtype if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(f"[{op}] expected a tensor of floating point; got {came}")
 
 
 for _function in (bernoulli, multinomial):

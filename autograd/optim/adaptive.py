@@ -256,7 +256,8 @@ class RAdam(_Decoupled):
     """
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False, **how: Any):  # fmt: skip
+                 weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False,
+                 **how: Any):  # fmt: skip
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
         super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay}, how)
 

@@ -4,10 +4,11 @@ Importing this module does not import wgpu: Tensor asks it what an Array is.
 """
 
 from sys import getrefcount
+from weakref import WeakSet
 
 import numpy as np
 
-from ..device import Device
+from ..device import closed
 from .layout import (
     INDEX_LIMIT,
     Plans,
@@ -138,10 +139,12 @@ class Array:
         )
 
     def replaces(self, old):
-        """Whether this waiting value may take the place of `old`: nobody sees old's memory but its own expression."""
-        if self.pending is None or self.shape != old.shape or getrefcount(self) > 4:
+        """Whether this value may take the place of `old`: nobody sees its memory, nor old's but its own expression."""
+        if self.shape != old.shape or getrefcount(self) > 4:
             return False
-        held = getrefcount(old) - self.pending.mentions(old)
+        if self.pending is None and (getrefcount(self._storage) > 2 or not self.is_contiguous()):
+            return False
+        held = getrefcount(old) - (0 if self.pending is None else self.pending.mentions(old))
         alone = old._storage is None or getrefcount(old._storage) <= 2
         return alone and held <= 3
 
@@ -194,6 +197,7 @@ class Gpu:
         self.tuned = {}  # see tune.py
         self.has_large = False  # whether there ever was a tensor larger than a binding: see large.py
         self.waiting = []  # weak references to the Arrays that fuse.py has yet to compute
+        self.totals = WeakSet()  # numbers that a loop adds to: see fuse.py
         self.fused = Plans()
         self.record = queue.record
         self.take = pool.take
@@ -357,8 +361,10 @@ class Gpu:
 
     def close(self):
         """Give the device back to the driver: what is on it is lost, and its tensors say so."""
-        self.device = Device("closed wgpu", self.device.index)
-        self.wgpu_device.destroy()
+        self.device = closed(self.device)
+        with self.queue.reading:
+            self.wgpu_device.destroy()
+        Plans.forget_all()  # they keep devices
 
     def compute_waiting(self):
         """Queue what waits in expressions."""

@@ -7,9 +7,12 @@ calls the C functions that those wrappers call. AUTOGRAD_WGPU_SAFE=1 takes the p
 import os
 
 import numpy as np
+import wgpu
 
 from .buffers import failure
 from .shaders import SLOT_BYTES
+
+REFUSED = "[wgpu] the device refused a download"
 
 
 def choose():
@@ -22,12 +25,21 @@ def choose():
 class SafeRecorder:
     """Binds, records and reads with wgpu's documented objects only."""
 
-    def read(self, target, nbytes, take):
-        """take(the first bytes of a mappable buffer as uint8) once all that was submitted is done."""
+    def wait(self, device, target, nbytes):
+        """Map a buffer once all that was submitted is done."""
         try:
             target.map_async("READ", 0, nbytes).sync_wait()
-        except RuntimeError as error:
-            raise failure("[wgpu] the device refused a download", error) from error
+        except AttributeError as error:  # a device that was destroyed has no poller
+            raise failure(REFUSED, "the device is lost") from error
+        except (wgpu.GPUError, RuntimeError) as error:
+            raise failure(REFUSED, error) from error
+
+    def take(self, device, target, nbytes, take):
+        """take(the first bytes of a mapped buffer as uint8); the buffer is unmapped."""
+        try:
+            device.create_command_encoder().finish()  # of a lost device even the mapped memory is gone
+        except wgpu.GPUError as error:
+            raise failure(REFUSED, error) from error
         try:
             return take(np.frombuffer(target.read_mapped(0, nbytes, copy=False), np.uint8))
         finally:
@@ -69,6 +81,8 @@ class FastRecorder:
             self.dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
             self.map, self.unmap = lib.wgpuBufferMapAsync, lib.wgpuBufferUnmap
             self.mapped_range, self.poll = lib.wgpuBufferGetConstMappedRange, lib.wgpuDevicePoll
+            self.create_encoder, self.release_encoder = lib.wgpuDeviceCreateCommandEncoder, lib.wgpuCommandEncoderRelease
+            self.finish_encoder, self.release_commands = lib.wgpuCommandEncoderFinish, lib.wgpuCommandBufferRelease
             self.mapping(lib.WGPUMapMode_Read, lib.WGPUCallbackMode_AllowProcessEvents, lib.WGPUMapAsyncStatus_Success)
         except (ImportError, AttributeError) as error:
             raise RuntimeError(
@@ -88,28 +102,43 @@ class FastRecorder:
 
         self.called = ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", called)
 
-    def read(self, target, nbytes, take):
-        """take(the first bytes of a mappable buffer as uint8) once all that was submitted is done.
+    def wait(self, device, target, nbytes):
+        """Map a buffer once all that was submitted is done.
 
         The waiting thread polls: wgpu's own wait wakes a second one, which costs more than a small kernel. Ctrl-C
         comes when the device has done what was submitted.
         """
-        buffer, device, said = target._internal, target._device._internal, []
+        said = []
         handle, how = self.ffi.new_handle(said), self.ffi.new("WGPUBufferMapCallbackInfo *")
         how.mode, how.callback, how.userdata1 = self.callback_mode, self.called, handle
         self.asked[handle] = said
         try:
-            self.checked(self.map, buffer, self.map_mode, 0, nbytes, how[0])
+            self.checked(self.map, target._internal, self.map_mode, 0, nbytes, how[0])
             while not said:
-                self.checked(self.poll, device, True, self.ffi.NULL)
+                self.checked(self.poll, device._internal, True, self.ffi.NULL)
         except RuntimeError as error:
-            raise failure("[wgpu] the device refused a download", error) from error
+            raise failure(REFUSED, error) from error
         if said[0] is not None:
-            raise failure("[wgpu] the device refused a download", said[0])
+            raise failure(REFUSED, said[0])
+
+    def take(self, device, target, nbytes, take):
+        """take(the first bytes of a mapped buffer as uint8); the buffer is unmapped."""
+        self.check_alive(device._internal)
+        buffer = target._internal
         try:
             return take(np.frombuffer(self.ffi.buffer(self.mapped_range(buffer, 0, nbytes), nbytes), np.uint8))
         finally:
             self.unmap(buffer)
+
+    def check_alive(self, device):
+        """Raise where the device was destroyed: its mapped memory is gone, and to ask for it would end the process."""
+        encoder = self.create_encoder(device, self.ffi.NULL)
+        try:
+            self.release_commands(self.checked(self.finish_encoder, encoder, self.ffi.NULL))
+        except RuntimeError as error:
+            raise failure(REFUSED, error) from error
+        finally:
+            self.release_encoder(encoder)
 
     def checked(self, call, *args):
         """Call, and raise what the library reports meanwhile: else it would only be logged."""

@@ -23,7 +23,8 @@ MAX_KERNEL_OPS = 64
 MAX_BUFFERS = 8   # what WebGPU lets one kernel bind
 MAX_READS = 6
 MAX_WAITING = 64
-MAX_AGE = 8       # dispatches that a value may wait for before it is extended: a running total settles to one kernel a step
+MAX_AGE = 8       # dispatches that a value may wait for and be extended; later it is computed first
+TOTAL_AGE = 3     # the same of a number, see is_total()
 # What the host computes where all operands are constants: one operation, rounded as the kernel rounds it.
 FOLDED = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "copy": np.positive}
 
@@ -85,7 +86,7 @@ def moment(gpu):
 
 
 def pend(launcher, operands, main, dtype):
-    """The lazy Array of launcher(*operands); `main` is the dtype the op computes in."""
+    """The lazy Array of launcher(*operands); `main` is the dtype the op computes in. A running total is computed at once."""
     shape = gpu = None
     for x in operands:
         if isinstance(x, Array):
@@ -97,7 +98,8 @@ def pend(launcher, operands, main, dtype):
 
         if involved(operands):
             return elementwise(launcher, operands, main, dtype)
-    ops, leaves, args, oldest = 1, (), [], moment(gpu) - MAX_AGE
+    ops, leaves, args, oldest = 1, (), [], moment(gpu) - (MAX_AGE if shape else TOTAL_AGE)
+    total = not shape and is_total(operands, oldest, gpu.totals)
     for x in operands:
         p = x.pending if isinstance(x, Array) else None
         if p is not None and p.late is None and (p.launcher is None or (p.shape == shape and p.born >= oldest)):
@@ -107,8 +109,8 @@ def pend(launcher, operands, main, dtype):
         else:
             args.append(x)
             if isinstance(x, Array):
-                if p is None or p.late is None:
-                    x.storage  # noqa: B018  (one of another shape, or an old one, is computed on its own)
+                if p is not None and p.late is None:
+                    compute(p, alone=total)  # one of another shape, or an old one
                 if x not in leaves:
                     leaves = (*leaves, x)
     if ops == 1 and not leaves and main == dtype == FLOAT32 and launcher.name in FOLDED:
@@ -118,7 +120,24 @@ def pend(launcher, operands, main, dtype):
     if ops > MAX_OPS or len(leaves) > MAX_READS:
         args, ops = [cut(x) for x in operands], 1
         leaves = tuple([x for x in args if isinstance(x, Array)])
-    return wait(Pending(launcher, tuple(args), shape, dtype, main, gpu, ops, leaves))
+    array = wait(Pending(launcher, tuple(args), shape, dtype, main, gpu, ops, leaves))
+    if total:
+        gpu.totals.add(array)
+        array.storage  # noqa: B018
+    return array
+
+
+def is_total(operands, oldest, totals):
+    """Whether a number is one that a loop adds to: what it extends has waited for a while, or is such a total itself.
+
+    So a loop's second step computes what every later one does, with the same kernels.
+    """
+    for x in operands:
+        if isinstance(x, Array):
+            p = x.pending
+            if x in totals or (p is not None and p.launcher is not None and p.born < oldest):
+                return True
+    return False
 
 
 def wait(p):
@@ -206,8 +225,8 @@ def settle(gpu, storage):
                 compute(array.pending)
 
 
-def compute(root):
-    """Give `root` its storage, and with it every waiting value that fits into the same kernel."""
+def compute(root, alone=False):
+    """Give `root` its storage, and with it every waiting value that fits into the same kernel, unless alone."""
     gpu = root.gpu
     with held, gpu.queue.lock:  # Ctrl-C leaves a value waiting, or computed
         if root.storage is not None:
@@ -224,7 +243,7 @@ def compute(root):
         if root.launcher is None:
             finish(root, gpu.fill(root.shape, root.args[0], root.dtype)._storage)
             return
-        group = chosen(root)
+        group = [root] if alone else chosen(root)
         try:
             run(group)
         except RuntimeError:  # a kernel that does not compile: whose it is, a smaller one tells

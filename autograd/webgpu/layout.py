@@ -2,6 +2,7 @@
 
 import struct
 from functools import lru_cache
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -120,6 +121,18 @@ def workgroups(count, limit=65535):
 
 class Plans(dict):
     """What launches worked out, by geometry; forgets everything rather than grow on."""
+
+    every = WeakValueDictionary()
+
+    def __init__(self):
+        super().__init__()
+        self.every[id(self)] = self
+
+    @classmethod
+    def forget_all(cls):
+        """Forget all plans of all launchers: they keep kernels, and these their devices."""
+        for plans in list(cls.every.values()):
+            plans.clear()
 
     def keep(self, key, plan):
         """Remember and return a plan."""

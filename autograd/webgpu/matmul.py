@@ -16,6 +16,7 @@ from .layout import (
 )
 from .movement import Cat, Pad, copy_into, narrow
 from .packed import FLOAT32
+from .pieces import in_words
 from .reduce import Fold
 from .tune import choice
 
@@ -91,6 +92,8 @@ def partial_type(a):
 def queue_product(plan, a, b, y, more=None, turn=0):
     """Queue the dispatches of a plan: one, where it is not too long for one. more: a bias, or where row sums go."""
     _, kernel, rest, pieces = plan
+    if y.dtype in y.gpu.packed:  # whole words are written
+        y, more = in_words(y), more if more is None or more.dtype != y.dtype else in_words(more)
     offsets = a.offset, b.offset, 0 if more is None else more.offset
     arrays = (a, b, y) if more is None else (a, b, y, more)
     for batch, row, groups in pieces:
@@ -131,6 +134,8 @@ class Matmul:
 
     def product(self, a, b, bias, dtype):
         """The product written in `dtype`: an operand's or float32. b may be of another floating dtype than a (and bias)."""
+        if dtype in a.gpu.packed and b.shape[-1] % 4:
+            return a.gpu.rounded(self.product(a, b, bias, FLOAT32), dtype)
         cells = element_count(a.shape[:-1]) * element_count(b.shape[:-2]) * b.shape[-1]  # at least as many as there are
         if a.storage.large or b.storage.large or 4 * cells > a.gpu.pool.max_binding // 2:
             y = self.in_pieces(a, b, bias, dtype)
@@ -152,7 +157,7 @@ class Matmul:
         dtype: theirs, by default a's.
         """
         (m, k), n, gpu, final = a.shape, b.shape[1], a.gpu, dtype or a.dtype
-        dtype = gpu.written(final)
+        dtype = gpu.written(final) if m % 4 or n % 4 or turn % 4 else final
         one = m * k * n and k <= LONGEST_K and split_count(a, b) == 1
         if not one or a.storage.large or b.storage.large or 8 * m * n > gpu.pool.max_binding:
             both = self.product(a, b, None, dtype), sum_over(a, (1,))
@@ -231,8 +236,8 @@ class Matmul:
         piece = k // parts
         a = a.view((parts, m, piece), (piece * a.strides[1], *a.strides), a.offset)
         b = b.view((parts, piece, n), (piece * b.strides[0], *b.strides), b.offset)
-        y = sum_over(self.product(a, b, None, partial_type(a)), (0,), dtype=dtype)
-        return y.view(shape, contiguous_strides(shape), 0)
+        y = sum_over(self.product(a, b, None, partial_type(a)), (0,), dtype=a.gpu.written(dtype))
+        return a.gpu.rounded(y.view(shape, contiguous_strides(shape), 0), dtype)
 
     def plan(self, a, b, bias, m, n, dtype, sums=False):
         """(kernel, parameters after the place, pieces); operands may be padded."""
@@ -257,13 +262,17 @@ class Matmul:
 
     def kernel(self, name, a, b, finish, n, tile, dtype):
         """The kernel for these strides, this n and this tile; `finish`: lib/matmul_<finish>.wgsl."""
-        gpu = a.gpu
+        gpu, (_, element) = a.gpu, a.gpu.types[dtype]
+        pairs = dtype in gpu.packed
         libs = (
             "matmul",
             f"matmul_a_{order(a, True, 'along_k', 'along_m')}",
             f"matmul_b_{order(b, False, 'along_n', 'along_k')}",
-            "matmul_store" if n % 4 else "matmul_store4",
-            f"matmul_{finish}",
+            "matmul_store" if n % 4 else "matmul_store_pairs" if pairs else "matmul_store4",
+            f"matmul_{finish}_pairs" if pairs and finish == "sums" else f"matmul_{finish}",
         )
         constants = "const ROWS = {}u;\nconst COLS = {}u;\n".format(*tile)
-        return gpu.kernel(name, libs, constants, O=gpu.types[dtype][1], F=gpu.types[b.dtype][1], **gpu.alias_types(a.dtype))
+        if pairs:
+            constants += f"fn words(v: vec4<f32>) -> vec2<u32> {{ return {element}_words(v); }}\n"
+            libs += (element,) if dtype not in (a.dtype, b.dtype) else ()
+        return gpu.kernel(name, libs, constants, O=element, F=gpu.types[b.dtype][1], **gpu.alias_types(a.dtype))

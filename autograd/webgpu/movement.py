@@ -180,8 +180,10 @@ class Cat:
         y = first.gpu.empty(shape, first.dtype)
         arrays = [a for a in arrays if a.size]
         large = y.storage.large or any(a.storage.large for a in arrays)
-        if 1 < len(arrays) <= self.most and not large and y.dtype not in y.gpu.packed and all(a.is_contiguous() for a in arrays):
-            self.together(arrays, y, element_count(shape[axis + 1 :]), axis)
+        inner = element_count(shape[axis + 1 :])
+        odd = y.dtype in y.gpu.packed and any((a.shape[axis] * inner | a.offset) & 1 for a in arrays)
+        if 1 < len(arrays) <= self.most and not large and not odd and all(a.is_contiguous() for a in arrays):
+            self.together(arrays, y, inner, axis)
             return y
         start = 0
         for a in arrays:
@@ -194,7 +196,10 @@ class Cat:
         gpu, lengths = y.gpu, [a.shape[axis] * inner for a in arrays]
         unit = 1 if any(n % 4 for n in (*lengths, *(a.offset for a in arrays))) else 4
         element = gpu.types[y.dtype][1]
-        text, choices = f"alias V = {f'vec4<{element}>' if unit == 4 else element};\n", ""
+        word = f"vec4<{element}>" if unit == 4 else element
+        if y.dtype in gpu.packed:  # by words, whatever two halves stand for
+            word, unit = ("vec2<u32>", 4) if unit == 4 else ("u32", 2)
+        text, choices = f"alias V = {word};\n", ""
         start, parts = 0, []
         for k, (a, n) in enumerate(zip(arrays, lengths, strict=True)):
             text += f"@group(0) @binding({k + 1}) var<storage, read> x{k}: array<V>;\n"

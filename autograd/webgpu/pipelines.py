@@ -5,6 +5,7 @@ import threading
 import wgpu
 
 from .buffers import failure
+from .layout import Plans
 from .shaders import SLOT_BYTES, Source, access
 
 MAX_KERNELS = 512  # of software Vulkan each takes megabytes
@@ -56,6 +57,7 @@ class Pipelines:
         self.device = device
         self.counters = counters
         self.kernels = {}
+        self.compiled = 0
         self.lock = threading.Lock()
         self.layouts = {}
 
@@ -66,14 +68,18 @@ class Pipelines:
     def cached(self, key, make_source):
         """The kernel under this key; the one that was asked for longest ago is dropped when there are very many.
 
-        Launchers hold on to what they launch: a kernel is asked for when a geometry is new.
+        Launchers' plans hold on to what they launch. They are forgotten from time to time: what is in use is asked for
+        again, and what is not is dropped in truth.
         """
         with self.lock:
             kernel = self.kernels.pop(key, None)
             if kernel is None:
                 kernel = self._compile(make_source())
+                self.compiled += 1
                 if len(self.kernels) >= MAX_KERNELS:
                     del self.kernels[next(iter(self.kernels))]
+                if self.compiled % (MAX_KERNELS // 2) == 0:
+                    Plans.forget_all()
             self.kernels[key] = kernel  # behind all others
             return kernel
 

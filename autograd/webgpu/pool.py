@@ -1,6 +1,7 @@
 """Device buffers by size class, recycled in a fixed order."""
 
 import gc
+import threading
 from functools import lru_cache
 from heapq import heappop, heappush
 
@@ -52,6 +53,7 @@ class Pool:
         self.on_drop = on_drop
         self.drain = drain
         self.batch = 0
+        self.lock = threading.Lock()  # of ids and totals; what is free needs none: see give()
         self.free = {}
         self.buffers = {}
         self.next_id = 0
@@ -85,11 +87,11 @@ class Pool:
             self.trim()
         wanted = min(size, (self.max_bytes if nbytes > self.max_binding else self.max_binding) & ~15)
         gpu_buffer = self.allocate(wanted)
-        buffer = Buffer(self.next_id, size, gpu_buffer)
-        self.next_id += 1
-        self.total_bytes += size
-        self.buffers[buffer.id] = buffer
         self.free.setdefault(size, [])
+        with self.lock:  # two threads may not get one id
+            buffer = self.buffers[self.next_id] = Buffer(self.next_id, size, gpu_buffer)
+            self.next_id += 1
+            self.total_bytes += size
         return buffer
 
     def refuse(self, nbytes):
@@ -128,11 +130,14 @@ class Pool:
     def trim(self):
         """Give every free buffer back to the driver."""
         dropped = set()
-        for heap in self.free.values():
-            while heap:
-                dropped.add(heappop(heap))
-        for ident in dropped:
-            self.total_bytes -= self.buffers.pop(ident).size
+        for heap in list(self.free.values()):
+            try:
+                while True:
+                    dropped.add(heappop(heap))
+            except IndexError:  # it is empty; other threads may have taken some
+                pass
+        with self.lock:
+            self.total_bytes -= sum(self.buffers.pop(ident).size for ident in dropped)
         if dropped:
             self.on_drop(dropped)
 

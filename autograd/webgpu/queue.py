@@ -32,6 +32,7 @@ class Queue:
         self.counters = counters
         self.recorder = recorder
         self.lock = threading.RLock()
+        self.reading = threading.Lock()  # while mapped memory is copied, the device may not be given back
         self.work = []
         self.params = []
         self.params_there = b""  # what the arena holds
@@ -123,7 +124,9 @@ class Queue:
         except wgpu.GPUError as error:
             raise failure("[wgpu] the device refused a download", error) from error
         # Other threads go on recording while this one waits, however long that is.
-        data = self.recorder.read(target, nbytes, take)
+        self.recorder.wait(self.device, target, nbytes)
+        with self.reading:
+            data = self.recorder.take(self.device, target, nbytes, take)
         if size <= KEEP_MAPPABLE:
             self.mappable[size] = target
         return data

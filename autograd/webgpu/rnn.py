@@ -92,9 +92,11 @@ class _Sizes:
         """(rows, steps) as (start, length) each, such that what a kernel sees of the rows at these steps can be bound."""
         most = room(gpu)
         widest = max(self.units * max(GATES[self.cell], SAVED[self.cell]), self.width, self.d_width * self.back)
-        weights = self.units * self.width * (GATES[self.cell] + self.projected)
-        if weights > most or widest > most:
-            refuse(name, (1, 1, self.width), max(weights, widest), gpu)
+        weights = self.units * (GATES[self.cell] + self.projected), self.width
+        if weights[0] * weights[1] > most:
+            refuse(name, weights, weights[0] * weights[1], gpu)
+        if widest > most:
+            refuse(name, (1, 1, self.width), widest, gpu)
         rows = min(self.batch, most // widest)
         rows -= rows % ROWS if ROWS < rows < self.batch else 0
         steps = min(self.steps, most // (widest * rows))

@@ -45,7 +45,7 @@ def _turned(w: Array, *order: int) -> Array:
 
 def _product(a: Array, b: Array, bias: Any, dtype: Any) -> Array:
     """a @ b (+ bias) in a dtype."""
-    return a.gpu.rounded(_matmul.product(a, b, bias, a.gpu.written(dtype)), dtype)
+    return _matmul.product(a, b, bias, dtype)
 
 
 def state_weights(w_hh: Array, w_hr: Any, units: int) -> Array:

@@ -42,6 +42,14 @@ def small(gpu):
     webgpu._opened.pop(2).close()
 
 
+@pytest.fixture(scope="session")
+def packing(gpu):
+    """The same adapter once more, with shader-f16 withheld."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUTOGRAD_WGPU_NO_F16", "1")
+        return adapter.open_gpu(0)
+
+
 @pytest.fixture
 def rng():
     """The same random numbers in every run."""

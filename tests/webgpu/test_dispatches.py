@@ -6,6 +6,7 @@ import pytest
 import autograd as ag
 from autograd import nn, optim
 from autograd.webgpu import fuse
+from autograd.webgpu.layout import Plans
 
 F = nn.functional
 pytestmark = pytest.mark.usefixtures("wgpu")
@@ -113,3 +114,56 @@ def test_a_training_step(name):
     assert [s["pipelines"] for s in steps[2:]] == [0] * 4  # compiled in the first two
     assert [s["buffers"] for s in steps[3:]] == [steps[2]["buffers"]] * 3  # allocated in the first three
     assert losses[0] is None or losses[-1] < 0.95 * losses[0], losses
+
+
+def after(total, loss, y, t):
+    return total + loss
+
+
+def in_place(total, loss, y, t):
+    total += loss
+    return total
+
+
+def weighted(total, loss, y, t):
+    return total + loss * len(y)
+
+
+def right_ones(total, loss, y, t):
+    return total + (y.argmax(1) == t).sum()
+
+
+def composite(y, t):
+    return (y * y).mean() + 0.1 * y.abs().mean()
+
+
+def summed(loss_of, add, early, device):
+    """(the total of five steps, the kernels compiled by the end of each and when it is read)."""
+    ag.manual_seed(0)
+    model, x, t = nn.Linear(13, 10).to(device), ag.randn(9, 13, device=device), classes(9).to(device)
+    optimizer = optim.AdamW(model.parameters())
+    total, compiled = ag.zeros((), device=device), []
+    for _ in range(5):
+        optimizer.zero_grad()
+        y = model(x)
+        loss = loss_of(y, t)
+        if early:
+            total = add(total, loss.detach(), y, t)
+        loss.backward()
+        optimizer.step()
+        if not early:
+            total = add(total, loss.detach(), y, t)
+        compiled.append(ag.wgpu.stats()["pipelines"])
+    return total.item(), [*compiled, ag.wgpu.stats()["pipelines"]]
+
+
+@pytest.mark.parametrize("add", [after, in_place, weighted, right_ones])
+@pytest.mark.parametrize("early", [False, True], ids=["after the step", "before the backward pass"])
+@pytest.mark.parametrize("loss_of", [F.cross_entropy, composite])
+def test_a_running_total_compiles_nothing_after_the_second_step(loss_of, early, add, monkeypatch):
+    gpu = ag.wgpu.open_device()
+    monkeypatch.setattr(gpu, "fused", Plans())  # what other tests compiled does not help
+    monkeypatch.setattr(gpu.pipelines, "kernels", {})
+    total, compiled = summed(loss_of, add, early, "wgpu")
+    assert compiled[2:] == [compiled[1]] * 4
+    assert total == pytest.approx(summed(loss_of, add, early, "cpu")[0], rel=1e-4)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from halves import BFLOAT, HALF, bits, steps_between, values, wide
 from hypothesis import given
 from hypothesis import strategies as st
 
 import autograd as ag
-from autograd.dtypes import converted, widened
-from autograd.webgpu import adapter
+from autograd.dtypes import converted
 from autograd.webgpu.launch import (
     AddWindows,
     Argsort,
@@ -35,39 +35,10 @@ from autograd.webgpu.launch import (
 )
 from autograd.webgpu.layout import contiguous_strides
 
-HALF, BFLOAT = np.dtype(np.float16), ag.bfloat16.numpy
-
-
-@pytest.fixture(scope="module")
-def packing(gpu):
-    """The same adapter once more, with shader-f16 withheld."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AUTOGRAD_WGPU_NO_F16", "1")
-        return adapter.open_gpu(0)
-
 
 @pytest.fixture(params=["float16", "bfloat16"])
 def dtype(request):
     return HALF if request.param == "float16" else BFLOAT
-
-
-def values(shape, dtype, seed=0):
-    return converted(np.random.default_rng(seed).standard_normal(shape).astype(np.float32), dtype)
-
-
-def wide(x):
-    """What any 16-bit array holds, as float32."""
-    return widened(x).astype(np.float32)
-
-
-def bits(x):
-    return np.ascontiguousarray(x).view(np.uint16)
-
-
-def steps_between(a, b):
-    """How many representable numbers lie between a and b, both float16; 0 where both are NaN."""
-    rank = [np.where(bits(x) & 0x8000, -(bits(x) & 0x7FFF).astype(int), bits(x).astype(int)) for x in (a, b)]
-    return np.where(np.isnan(a) & np.isnan(b), 0, np.abs(rank[0] - rank[1]))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 65])

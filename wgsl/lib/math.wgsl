@@ -109,7 +109,8 @@ fn tanh_safe(x: f32) -> f32 {
   let k = round(z * 1.442695);
   let power = bitcast<f32>((i32(k) + 127) << 23u);
   let e = power * expm1_core(rest_of_power(z, k)) + (power - 1.0);
-  return select(copy_sign(e / (e + 2.0), x), x, is_nan(x));
+  // The sign last: software Vulkan gets select(copy_sign(...), x, is_nan(x)) wrong where a kernel has two of them.
+  return copy_sign(select(e / (e + 2.0), x, is_nan(x)), x);
 }
 
 fn sigmoid_safe(x: f32) -> f32 {

@@ -10,6 +10,7 @@ from ... import create
 from ...ops.rnn import check_checkpoint, live_steps
 from ...tensor import Tensor
 from ..layer import InputSpec, Layer
+from ..room import take
 from ..tree import is_shape, leaves
 
 UNKNOWN_BATCH = (
@@ -104,6 +105,7 @@ class Recurrent(Layer):
         wanted = (None, kept, width) if self.time_major else (kept, None, width)
         self.input_spec = InputSpec(ndim=3, shape=wanted)
         if self.stateful and "state_0" not in self._buffers:
+            take((batch, sum(self.sizes)), f"state of {self.name}")
             self._store([create.zeros(batch, n, dtype=self.dtype, device=self._home()) for n in self.sizes])
 
     def _home(self) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ... import create
+from ...create import empty_like, zeros_like
 from ...dtypes import converted, float32
 from ...op import public
 from ...ops.select import where
@@ -20,9 +22,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else input.relu()
 
 
+def relu_(input: Tensor) -> Tensor:
+    """relu(input, inplace=True)"""
+    return input.relu_()
+
+
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope * x."""
-    return _in_place(input, where(input > 0, input, input * negative_slope), inplace)
+    return _in_place(input, lambda x: where(x > 0, x, x * negative_slope), inplace)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -37,7 +44,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
-    return _in_place(input, input.silu(), inplace)
+    return _in_place(input, lambda x: x.silu(), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -69,20 +76,20 @@ def softmin(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha * (exp(x) - 1)."""
-    return _in_place(input, _exponential(input, alpha, 1.0, 1.0), inplace)
+    return _in_place(input, lambda x: _exponential(x, alpha, 1.0, 1.0), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha * (exp(x / alpha) - 1)."""
     if alpha == 0:
         raise ValueError("[celu] alpha must not be 0")
-    return _in_place(input, _exponential(input, alpha, 1.0, 1 / alpha), inplace)
+    return _in_place(input, lambda x: _exponential(x, alpha, 1.0, 1 / alpha), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale * (x where x > 0, else alpha * (exp(x) - 1)), with the constants that keep mean 0 and variance 1."""
     alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-    return _in_place(input, _exponential(input, alpha * scale, scale, 1.0), inplace)
+    return _in_place(input, lambda x: _exponential(x, alpha * scale, scale, 1.0), inplace)
 
 
 def _exponential(x: Tensor, negative: float, positive: float, inner: float) -> Tensor:
@@ -92,8 +99,9 @@ def _exponential(x: Tensor, negative: float, positive: float, inner: float) -> T
     return where(x > 0, x if positive == 1 else x * positive, low)
 
 
-def _in_place(input: Tensor, y: Tensor, inplace: bool) -> Tensor:
-    return input.copy_(y) if inplace else y
+def _in_place(input: Tensor, function: Callable[[Tensor], Tensor], inplace: bool) -> Tensor:
+    """function(x); with inplace x takes its value, and the gradient keeps what x was."""
+    return input.copy_(function(input.clone())) if inplace else function(input)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -118,7 +126,21 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     if training:
         drawn = rand(input.shape, dtype=float32, device="cpu").numpy() * (upper - lower) + lower
         slope = create.place(converted(drawn, input.dtype.numpy), input.device)
-    return _in_place(input, where(input <= 0, input * slope, input), inplace)
+    return _in_place(input, lambda x: where(x <= 0, x * slope, x), inplace)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """softmax((logits + g) / tau) along `dim`, g = -log(-log(u)), u uniform: a sample of categories that has a gradient.
+
+    hard: exactly one 1 in each row, at the largest, with the gradient of the soft sample. eps: PyTorch's, without use.
+    Jang et al.: Categorical Reparameterization with Gumbel-Softmax (arXiv 1611.01144).
+    """
+    waits = empty_like(logits).exponential_()
+    soft = softmax((logits - waits.log()) / tau, dim)
+    if not hard:
+        return soft
+    best = soft.detach().argmax(dim, keepdim=True)
+    return zeros_like(soft).scatter(dim, best, 1.0) - soft.detach() + soft
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -136,8 +158,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """x held between min_val and max_val; the gradient at the bounds is 0."""
     if min_val > max_val:
         raise ValueError(f"[hardtanh] min_val must not be above max_val; got {min_val} and {max_val}")
-    y = input.masked_fill(input <= min_val, min_val).masked_fill(input >= max_val, max_val)
-    return _in_place(input, y, inplace)
+    return _in_place(input, lambda x: x.masked_fill(x <= min_val, min_val).masked_fill(x >= max_val, max_val), inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -147,18 +168,17 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """0 below -3, 1 above 3, x / 6 + 1/2 between."""
-    return _in_place(input, hardtanh(input / 6 + 0.5, 0, 1), inplace)
+    return _in_place(input, lambda x: hardtanh(x / 6 + 0.5, 0, 1), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x)."""
-    middle = where(input >= 3, input, input * (input + 3) / 6)
-    return _in_place(input, middle.masked_fill(input <= -3, 0), inplace)
+    return _in_place(input, lambda x: where(x >= 3, x, x * (x + 3) / 6).masked_fill(x <= -3, 0), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(log(1 + exp(x)))."""
-    return _in_place(input, input * input.softplus().tanh(), inplace)
+    return _in_place(input, lambda x: x * x.softplus().tanh(), inplace)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -185,7 +205,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
-    return _in_place(input, input.masked_fill(input <= threshold, value), inplace)
+    return _in_place(input, lambda x: x.masked_fill(x <= threshold, value), inplace)
 
 
 for _function in (prelu, celu, selu, hardshrink):

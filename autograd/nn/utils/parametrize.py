@@ -8,6 +8,8 @@ applied to them one after the other.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...grad_mode import no_grad
@@ -66,9 +68,27 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     return isinstance(made, ModuleDict) and (len(made) > 0 if tensor_name is None else tensor_name in made)
 
 
+_known: dict | None = None  # inside cached(): (module, name) -> its value
+
+
+@contextmanager
+def cached() -> Iterator[None]:
+    """Inside, every parametrized value is computed once, at its first reading; changes of its originals do not show."""
+    global _known
+    before, _known = _known, {} if _known is None else _known
+    try:
+        yield
+    finally:
+        _known = before
+
+
 def _property(name: str) -> property:
     def value(module: Module) -> Tensor:
-        return module.parametrizations[name]()
+        if _known is None:
+            return module.parametrizations[name]()
+        if (module, name) not in _known:
+            _known[module, name] = module.parametrizations[name]()
+        return _known[module, name]
 
     return property(value)
 
