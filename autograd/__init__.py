@@ -77,13 +77,23 @@ from .threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
 
-_LATER = ("bigdl", "distributed", "keras", "profiler")  # imported when they are first asked for: a fifth of the start-up
+_LATER = ("bigdl", "distributed", "func", "keras", "profiler")  # imported when they are first asked for: a fifth of the start-up
+
+# What PyTorch has and this has not: what to do instead.
+_ELSEWHERE = {
+    "cuda": '. The GPU is ag.wgpu: device = "wgpu" if ag.wgpu.is_available() else "cpu"',
+    "backends": ". There is nothing to choose: every result is deterministic",
+    "compile": ". Elementwise operations are fused on the GPU as they are; leave the decorator out",
+    **dict.fromkeys(("complex64", "complex128", "fft", "stft"), ". There are no complex numbers"),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name in _LATER:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "vmap":
+        return import_module(f"{__name__}.func").vmap
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_ELSEWHERE.get(name, '')}")
 
 
 half, double, float, long, int = float16, float64, float32, int64, int32
@@ -95,7 +105,7 @@ bool = bool_
 
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "Size",
-    "dtype", "e", "finfo", "iinfo", "inf", "inference_mode", "initial_seed", "nan", "newaxis", "pi", "seed",
+    "dtype", "e", "finfo", "func", "vmap", "iinfo", "inf", "inference_mode", "initial_seed", "nan", "newaxis", "pi", "seed",
     "Generator", "amp", "autocast", "bigdl", "data", "distributed", "keras", "get_autocast_dtype", "is_autocast_enabled", "utils",
     "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly", "summary",
     "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",

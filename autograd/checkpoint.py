@@ -237,13 +237,18 @@ def _array(entry: dict, name: str, where: str) -> np.ndarray:
     """One tensor's values in memory of its own."""
     kind, shape, raw = entry["dtype"], entry["shape"], entry["data"]
     if kind == "BF16":
-        return np.frombuffer(raw, "<u2").astype(np.uint16).view(dtypes.bfloat16.numpy).reshape(shape)
-    if kind in _WIDENED:
+        values = np.frombuffer(raw, "<u2").astype(np.uint16).view(dtypes.bfloat16.numpy)
+    elif kind in _WIDENED:
         stored, wide = _WIDENED[kind]
-        return np.frombuffer(raw, "<" + stored).astype(wide).reshape(shape)
-    if kind not in _DTYPES:
+        values = np.frombuffer(raw, "<" + stored).astype(wide)
+    elif kind in _DTYPES:
+        values = np.frombuffer(raw, "<" + _DTYPES[kind] if kind != "BOOL" else "?").copy()
+    else:
         raise ValueError(f"[load] {where}: tensor {name!r} has dtype {kind}; there are {', '.join(_DTYPES)}")
-    return np.frombuffer(raw, "<" + _DTYPES[kind] if kind != "BOOL" else "?").reshape(shape).copy()
+    try:
+        return values.reshape(shape)
+    except ValueError as error:  # more dimensions than NumPy has, or sizes beyond its integers beside a 0
+        raise ValueError(f"[load] {where} is damaged: tensor {name!r}: {error}") from None
 
 
 def _decode(node: Any, arrays: dict[str, np.ndarray], made: dict[str, Tensor], device: Any) -> Any:

@@ -171,7 +171,7 @@ class finfo:
         self.bits, self.dtype = d.itemsize * 8, d.name
         self.max, self.min, self.eps = float(found.max), float(found.min), float(found.eps)
         self.tiny = self.smallest_normal = float(found.smallest_normal)
-        self.resolution = 0.01 if d is bfloat16 else float(found.resolution)
+        self.resolution = 0.01 if d is bfloat16 else 10.0**-found.precision
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={getattr(self, name):g}" for name in ("resolution", "min", "max", "eps", "smallest_normal"))

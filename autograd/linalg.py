@@ -1,7 +1,9 @@
 """torch.linalg's names: ag.linalg.solve, ag.linalg.svd, …"""
 
+from .errors import LinAlgError
 from .ops.diagonal import linalg_diagonal as diagonal
 from .ops.grids import linalg_vander as vander
+from .ops.least_squares import lstsq, tensorinv, tensorsolve
 from .ops.linalg import (
     cholesky,
     cholesky_ex,
@@ -32,6 +34,7 @@ from .ops.products import linalg_cross as cross
 from .ops.products import linalg_vecdot as vecdot
 
 __all__ = [
+    "LinAlgError", "lstsq", "tensorinv", "tensorsolve",
     "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex", "lu", "lu_factor",
     "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr",
     "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "vander", "vecdot", "vector_norm",

@@ -15,7 +15,7 @@ from .aliasing import track_view
 from .blocks import SHARED, mapped
 from .cast import listed
 from .create import from_numpy
-from .errors import saying_what_came
+from .errors import LinAlgError, saying_what_came
 from .grad_mode import state
 from .tape import make_node, make_pick
 from .tensor import Tensor, rewrap, wrap
@@ -27,6 +27,7 @@ REGISTRY: dict[str, type[Op]] = {}
 HOST_OPS: dict[str, str] = {}
 
 NO_ATTRS: dict = {}
+_KINDS = ((TypeError, TypeError), (np.linalg.LinAlgError, LinAlgError))  # NumPy's error, ours; any other is a ValueError
 _OPERAND = (Tensor, bool, int, float, np.number, np.bool_)
 
 
@@ -39,6 +40,7 @@ class Op:
     keeps: whether the formula needs the outputs
     backward: (ctx, dy) -> the gradient of each input, written in Tensor operations, so that it can be differentiated
     costly: whether an element takes so long that threads share large arrays
+    booleans: whether a function of one tensor takes them
     fused_backward: the same numbers faster, used when nobody asked for a graph of the gradient (default: backward)
     """
 
@@ -50,6 +52,7 @@ class Op:
     outputs = 1
     view = False
     costly = False
+    booleans = True
     differentiable = True
     has_fused = False
     rewrap = staticmethod(rewrap)
@@ -162,7 +165,7 @@ def _compute(op: type[Op], arrays: Any, attrs: dict) -> Any:
         if error.args and str(error.args[0]).startswith("["):
             raise
         given = " and ".join(f"{a.shape} {a.dtype}" for a in arrays if a.__class__ is ndarray)
-        kind = TypeError if isinstance(error, TypeError) else ValueError
+        kind = next((k for c, k in _KINDS if isinstance(error, c)), ValueError)
         raise kind(f"[{op.name}] {error}; got {given}") from None
 
 
@@ -242,18 +245,20 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
     compute_numpy, recorded = op.numpy, op.differentiable
     large = SHARED if op.costly else sys.maxsize
 
-    def function(x: Tensor) -> Tensor:
-        if not isinstance(x, Tensor):
-            raise TypeError(f"[{op.name}] expected a Tensor; got {type(x).__name__}")
-        data = x.data
+    def function(input: Tensor) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise TypeError(f"[{op.name}] expected a Tensor; got {type(input).__name__}")
+        data = input.data
         if data.dtype.kind != "f":
-            return apply(op, x.to(dtypes.get_default_dtype()) if floating and data.dtype.kind != "V" else x)
+            if not op.booleans and data.dtype.kind == "b":
+                raise TypeError(f"[{op.name}] is a function of numbers; got booleans. Use ~x, or convert with .int() first")
+            return apply(op, input.to(dtypes.get_default_dtype()) if floating and data.dtype.kind != "V" else input)
         if data.__class__ is not ndarray:
             y = wrap(_launch(op, (data,), NO_ATTRS))
         else:
             y = wrap(state.run(compute_numpy, data) if data.size < large else state.run(mapped, compute_numpy, data))
-        if recorded and x._requires_grad and state.enabled:
-            record_one(op, x, y, NO_ATTRS)
+        if recorded and input._requires_grad and state.enabled:
+            record_one(op, input, y, NO_ATTRS)
         return y
 
     return _named(function, op)
@@ -270,17 +275,17 @@ def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> 
     short = op.saves in ((), ((1,), (0,))) and not op.keeps
 
     def build(strict: bool) -> Callable:
-        def function(a: Any, b: Any) -> Tensor:
-            if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
-                number = b if isinstance(a, Tensor) else a
+        def function(input: Any, other: Any) -> Tensor:
+            if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
+                number = other if isinstance(input, Tensor) else input
                 if floats and (number.__class__ is float or number.__class__ is int):
-                    y = _with_number(op, a, b)
+                    y = _with_number(op, input, other)
                     if y is not None:
                         return y
-                return _general(op, a, b, check, strict)
-            x, y = a.data, b.data
+                return _general(op, input, other, check, strict)
+            x, y = input.data, other.data
             if x.dtype is not y.dtype or not (check is None or (floats and x.dtype.kind == "f")):
-                return _general(op, a, b, check, strict)
+                return _general(op, input, other, check, strict)
             gpu = None
             try:
                 if x.__class__ is ndarray and y.__class__ is ndarray:
@@ -289,19 +294,19 @@ def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> 
                     gpu = x.gpu
                     out = wrap(op.wgpu(x, y))
                 else:
-                    return _general(op, a, b, check, strict)
+                    return _general(op, input, other, check, strict)
             except ValueError:
                 shapes.broadcast((x.shape, y.shape), op.name)
                 raise
             except TypeError:
                 if x.dtype.kind == "V":  # bfloat16, which NumPy does not calculate with
-                    return _general(op, a, b, check, strict)
+                    return _general(op, input, other, check, strict)
                 raise
-            if recorded and (a._requires_grad or b._requires_grad) and state.enabled:
+            if recorded and (input._requires_grad or other._requires_grad) and state.enabled:
                 if short:
-                    record_two(op, a, b, out, gpu)
+                    record_two(op, input, other, out, gpu)
                 else:
-                    record(op, (a, b), NO_ATTRS, (out,))
+                    record(op, (input, other), NO_ATTRS, (out,))
             return out
 
         return _named(function, op)
@@ -341,8 +346,14 @@ def _general(op: type[Op], a: Any, b: Any, check: Callable | None, strict: bool)
     if check is not None:
         a, b = check(op, a, b)
     a, b = promoted(a, b)
-    if isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape != b.shape:
-        shapes.broadcast((a.shape, b.shape), op.name)
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        if a.shape != b.shape:
+            shapes.broadcast((a.shape, b.shape), op.name)
+        if a.device != b.device:  # a 0-d tensor on the CPU is a number that any device takes, as in PyTorch
+            if not b.ndim and b.data.__class__ is ndarray:
+                b = b.to(a.device)
+            elif not a.ndim and a.data.__class__ is ndarray:
+                a = a.to(b.device)
     return apply(op, a, b)
 
 

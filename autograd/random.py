@@ -80,6 +80,8 @@ def _seeded(*seeds: int) -> np.random.Generator:
 @contextmanager
 def drawing_from(generator: Generator | None) -> Iterator[None]:
     """Inside, this thread draws from `generator`; None changes nothing."""
+    if not isinstance(generator, Generator | None):
+        raise TypeError(f"[random] generator is an ag.Generator or None; got {type(generator).__name__}")
     before = _own.generator
     if generator is not None:
         _own.generator = generator.stream

@@ -246,30 +246,31 @@ def _first_gradient(y: Tensor, dy: Tensor | None, where: str) -> Tensor:
 
 
 def _as_tuple(x: Any) -> tuple:
-    return tuple(x) if isinstance(x, _SEQUENCE) else (x,)
+    return (x,) if x is None or hasattr(x, "requires_grad") else tuple(x)
 
 
-def backward(outputs: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
              inputs: Any = None) -> None:  # fmt: skip
-    """Add d(sum of outputs·gradient)/d(leaf) into the .grad of every leaf, or only of `inputs`.
+    """Add d(sum of tensors·grad_tensors)/d(leaf) into the .grad of every leaf, or only of `inputs`.
 
     retain_graph (default: create_graph) keeps the saved values for another pass; create_graph records the gradient
     itself. Nothing is added to any .grad when an error stops the walk.
     """
     retain = create_graph if retain_graph is None else retain_graph
-    before = state.enabled
+    before, seeds = state.enabled, ()
     state.enabled = create_graph
     try:
-        if outputs.__class__ in _SEQUENCE:
-            pending = _seed(tuple(outputs), (None,) * len(outputs) if gradient is None else _as_tuple(gradient), "backward")
+        if tensors.__class__ in _SEQUENCE:
+            seeds = (None,) * len(tensors) if grad_tensors is None else _as_tuple(grad_tensors)
+            pending = _seed(tuple(tensors), seeds, "backward")
         else:
-            pending = {outputs.node or outputs: _first_gradient(outputs, gradient, "backward")}
+            pending = {tensors.node or tensors: _first_gradient(tensors, grad_tensors, "backward")}
         last = NO_TARGETS if state.arrivals is None else state.arrivals.last_uses(pending, inputs is None and not create_graph)
         if inputs is None:
             arrived = walk(pending, retain, create_graph, last=last)
         else:
             arrived = _walk_to(_as_tuple(inputs), pending, retain, create_graph)
-        del gradient, pending  # what nobody else holds may be taken over as a .grad
+        del grad_tensors, seeds, pending  # what nobody else holds may be taken over as a .grad
         for leaf in arrived:
             if leaf.hooks and leaf.node is None:
                 arrived[leaf] = run_hooks(leaf.hooks, arrived[leaf])

@@ -298,6 +298,10 @@ class Tensor:
             raise TypeError("[len] a 0-d tensor has no length")
         return self.data.shape[0]
 
+    def __contains__(self, element: Any) -> bool:
+        """Whether any element equals `element`, a number or a tensor that broadcasts."""
+        return bool((self == element).any())
+
     def __iter__(self) -> Iterator[Tensor]:
         if not self.data.shape:
             raise TypeError("[iter] a 0-d tensor cannot be iterated")

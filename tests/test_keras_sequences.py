@@ -42,6 +42,24 @@ def test_rnn_with_a_cell_is_the_layer(reset_after, masked, backwards, zero):
         assert_close(got, want, 1e-12)
 
 
+@pytest.mark.parametrize("rubbish", [np.nan, np.inf, 1e30])
+@pytest.mark.parametrize("make", [lambda: layers.RNN([layers.GRUCell(4), layers.LSTMCell(4)]), lambda: layers.LSTM(4), lambda: layers.GRU(4, recurrent_dropout=0.5, seed=1)],
+                         ids=["cells", "core", "dropout"])  # fmt: skip
+def test_what_stands_in_masked_steps_has_no_effect(make, rubbish, device):
+    mask, found = rng(2, 5) > 0, []
+    for value in 0.0, rubbish:
+        x = rng(2, 5, 3)
+        x[~mask] = value
+        x = ag.tensor(x, dtype="float32", device=device, requires_grad=True)
+        layer = make()
+        layer(x.detach())
+        layer.set_weights([rng(*w.shape, seed=i) for i, w in enumerate(layer.weights)])
+        layer(x, mask=mask, training=True).sum().backward()
+        found.append([x.grad, *(w.grad for w in layer.weights)])
+    for got, want in zip(*found, strict=True):
+        assert_close(got, want)
+
+
 class Minimal(Module):
     """A user's cell: h' = tanh(x W + h), the output twice as wide as the state."""
 

@@ -34,7 +34,6 @@ def test_deep_graph_runs_forward_and_backward_and_is_dropped():
 
 @pytest.fixture
 def no_collector():
-    gc.collect()
     gc.disable()
     yield
     gc.enable()
@@ -160,7 +159,6 @@ def test_2000_steps_hold_memory_flat(device, no_collector):
 
 def peak_of(function):
     """The bytes that NumPy and Python hold at most at once during a call, on top of what they held before."""
-    function()
     tracemalloc.start()
     try:
         function()
@@ -170,7 +168,7 @@ def peak_of(function):
 
 
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
-@pytest.mark.parametrize("batch, steps, inputs, units, limit", [(32, 64, 64, 128, 80e6), (64, 128, 128, 256, 260e6)])
+@pytest.mark.parametrize("batch, steps, inputs, units, limit", [(32, 64, 64, 128, 20e6), (64, 128, 128, 256, 120e6)])
 def test_memory_of_a_recurrent_training_step(kind, batch, steps, inputs, units, limit):
     model, x = getattr(ag.nn, kind)(inputs, units), ag.randn(steps, batch, inputs)
 
@@ -186,6 +184,7 @@ def test_without_gradients_a_recurrent_layer_holds_its_result_and_no_more_for_mo
     model = getattr(ag.nn, kind)(16, 64)
     short, long = (ag.randn(steps, 8, 16) for steps in (100, 400))
     with ag.no_grad():
+        model(short), model(long)  # what only a first call makes is not counted
         grown = peak_of(lambda: model(long)) - peak_of(lambda: model(short))
     results = 300 * 8 * 64 * 4
     assert grown < 1.25 * results

@@ -144,6 +144,13 @@ def test_long_sums_are_accurate(device):
     assert abs(x.sum().item() - 10_000) < 0.01
 
 
+def test_bytes_beside_numbers_that_they_do_not_hold(device):
+    x = ag.tensor([0, 7, 250], dtype=ag.uint8, device=device)
+    assert (x <= -3).tolist() == (x > 256).tolist() == (-1 == x).tolist() == [False] * 3
+    assert (x > -3).tolist() == (300 > x).tolist() == (x != -3).tolist() == [True] * 3
+    assert ag.nn.functional.hardswish(x).tolist() == [0, 7, 250]
+
+
 def test_integer_division_and_remainder_follow_python(device):
     a, b = ag.tensor([7, -7, 7, -7], device=device), ag.tensor([2, 2, -2, -2], device=device)
     assert (a // b).tolist() == [3, -4, -4, 3] and (a % b).tolist() == [1, 1, -1, -1]

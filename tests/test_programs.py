@@ -28,6 +28,8 @@ STEPS = {
     "sum": (lambda x, k: x.sum(0, keepdim=True).expand(3, -1) * 0.3, lambda x, k: np.repeat(x.sum(0, keepdims=True), 3, 0) * 0.3),
     "softmax": (lambda x, k: x.softmax(k), lambda x, k: softmax(x, k)),
     "product": (lambda x, k: (x @ x.mT * 0.2).tanh(), lambda x, k: np.tanh(x @ x.T * 0.2)),
+    "layer": (lambda x, k: (x @ x.mT * 0.1 + k).sigmoid() @ x * 0.5 + x, lambda x, k: 1 / (1 + np.exp(-(x @ x.T * 0.1 + k))) @ x * 0.5 + x),
+    "changed operand": (lambda x, k: changed(x, k), lambda x, k: np.tanh(0.1 * ones_of(x) @ ones_of(x).T) @ x * (0.5 - k)),
     "where": (lambda x, k: ag.where(ag.arange(x.shape[1], device=x.device) % 2 == k, x, 0.1), lambda x, k: np.where(np.arange(x.shape[1]) % 2 == k, x, 0.1)),
     "write row": (lambda x, k: written(x, k), lambda x, k: mirrored(x, k)),
     "in place": (lambda x, k: x.clone().mul_(0.5).add_(x), lambda x, k: x * 1.5),
@@ -38,6 +40,18 @@ STEPS = {
 def softmax(x, axis):
     e = np.exp(x - x.max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
+
+
+def ones_of(x):
+    return np.ones(x.shape)
+
+
+def changed(x, k):
+    """A product whose operand is overwritten while it waits."""
+    z = ag.ones(*x.shape, dtype=x.dtype, device=x.device) * 1
+    y = z @ z.mT
+    z.mul_(7)
+    return (y * 0.1).tanh() @ x * (0.5 - k)
 
 
 def written(x, k):

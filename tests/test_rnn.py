@@ -125,7 +125,7 @@ def test_errors_of_the_core():
 
 def dispatches(cell, steps, project):
     """Of a training step, forward and backward."""
-    inputs = layer_inputs(cell, steps=steps, units=4, project=project, device="wgpu")
+    inputs = layer_inputs(cell, steps=steps, project=project, device="wgpu")
     counts = []
     for _ in range(2):  # once to warm
         ag.wgpu.synchronize()
@@ -139,13 +139,14 @@ def dispatches(cell, steps, project):
     return np.diff(counts)
 
 
-PROJECTED = [*((cell, None) for cell in CELLS), ("lstm", 2), ("lstm", 4)]  # of 4 units
+# As many units as in other tests: the kernels of a recurrent layer take software Vulkan a second to compile.
+PROJECTED = [*((cell, None) for cell in CELLS), ("lstm", 2), ("lstm", 3)]
 
 
 @pytest.mark.parametrize(("cell", "project"), PROJECTED)
 def test_dispatches_do_not_grow_with_time_up_to_256_units(cell, project, wgpu, monkeypatch):
-    """Seen at 4 units and as much less memory: what a step shares grows with the units."""
-    monkeypatch.setattr(kernels, "MEMORY", kernels.MEMORY * 4 // 256)
+    """Seen at 3 units and as much less memory: what a step shares grows with the units."""
+    monkeypatch.setattr(kernels, "MEMORY", kernels.MEMORY * 3 // 256)
     assert (dispatches(cell, 8, project) == dispatches(cell, 3, project)).all()
 
 

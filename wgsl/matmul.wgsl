@@ -1,4 +1,4 @@
-// y[m, n] = sum over k of a[m, k] * b[k, n] (+ bias[n]), for every matrix of a batch.
+// y[m, n] = sum over k of a[m, k] * b[k, n] (+ bias[n]), for every matrix of a batch; store() may make more of it (epilogue.py).
 // A register tile without barriers: ROWS x COLS blocks of 4 x 4. Where occupancy counts, the
 // launcher picks smaller tiles. Sums are f32 whatever the operands are.
 // cost: 2 M N K operations; 16 (ROWS + COLS) bytes for 64 ROWS COLS products; 64 invocations, 16 (ROWS COLS + COLS + 1) registers

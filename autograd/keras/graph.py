@@ -235,7 +235,7 @@ def _symbolic(spec: Any, node: Node, name: str) -> Any:
 
 def _traced(layer: Module, args: tuple, kwargs: dict) -> Any:
     """(shape, dtype) of each output, from running the layer on zeros of two sizes: what differs between them is None."""
-    no_trial(_name(layer))
+    no_trial(layer, _name(layer))
     modes = {m: m.training for m in layer.modules()}
     runs = []
     try:

@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..grad_mode import no_grad, state
 from ..tensor import Tensor
 from .layer_weights import Weighted, device_of, next_number, running
 from .naming import snake_case
-from .room import no_trial, take
+from .room import is_users, no_trial, take, trials
 from .tree import is_shape, leaves, mapped, shapes
 
 _names: dict[str, int] = {}
@@ -125,7 +126,7 @@ class Layer(Weighted):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the outputs, None where it is not known; found by running call() on zeros of two batch sizes."""
-        no_trial(self.name)
+        no_trial(self, self.name)
         if not self.built:
             self.build(input_shape)
         kept = [(layer, layer._number, list(layer._called)) for layer in self._layers()]
@@ -234,7 +235,8 @@ class Layer(Weighted):
         if not self.built:
             before, running.device = running.device, device_of(self, inputs)
             try:
-                self.build(shape)
+                with trials() if is_users(self) else nullcontext():
+                    self.build(shape)
             finally:
                 running.device = before
 

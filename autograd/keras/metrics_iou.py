@@ -25,13 +25,13 @@ class IoU(Metric):
                  ignore_class: int | None = None, sparse_y_true: bool = True, sparse_y_pred: bool = True,
                  axis: int = -1):  # fmt: skip
         super().__init__(dtype, name)
+        self._matrix = self.add_variable((num_classes * num_classes,), name="total_confusion_matrix")
         if not all(0 <= i < num_classes for i in target_class_ids):
             given = list(target_class_ids)
             raise ValueError(f"[{type(self).__name__}] target_class_ids must be in [0, {num_classes}); got {given}")
         self.options = {"ignore_class": ignore_class, "sparse_y_true": sparse_y_true, "sparse_y_pred": sparse_y_pred}
         self.options["axis"] = axis
         self.num_classes, self.target_class_ids = num_classes, list(target_class_ids)
-        self._matrix = self.add_variable((num_classes * num_classes,), name="total_confusion_matrix")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:  # type: ignore[override]
         """Take a batch in."""

@@ -6,6 +6,7 @@ snake_case and CamelCase: "glorot_uniform" and "GlorotUniform" are one.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
 import re
@@ -62,8 +63,36 @@ def _made(entry: Any, config: Mapping | None = None) -> Any:
     """A class becomes an object; a function is what it is."""
     if not inspect.isclass(entry):
         return entry
-    config = config or {}
-    return entry.from_config(config) if hasattr(entry, "from_config") else entry(**config)
+    return made_of(entry, config or {}, {})
+
+
+def made_of(kind: Any, config: Mapping, more: Mapping) -> Any:
+    """kind.from_config(config, **more), or kind(**config) where it has none.
+
+    ValueError that names the class, and the argument where one is to blame, for a config that makes none.
+    """
+    make = (lambda c: kind.from_config(c, **more)) if hasattr(kind, "from_config") else (lambda c: kind(**c))
+    try:
+        return make(dict(config))
+    except ValueError:
+        raise  # it says what is wrong
+    except Exception as error:
+        text = f"[{kind.__name__}] this config makes none{_blamed(make, config)}: {in_words(error)}"
+        raise ValueError(text) from error
+
+
+def _blamed(make: Callable, config: Any) -> str:
+    """The argument without which the config is fine, if there is one."""
+    for name in config if isinstance(config, Mapping) else ():
+        with contextlib.suppress(Exception):
+            make({k: v for k, v in config.items() if k != name})
+            return f", for {name}={str(config[name])[:80]}"
+    return ""
+
+
+def in_words(error: Exception) -> str:
+    """The class and the text of an error that is told within another."""
+    return f"{type(error).__name__}: {str(error)[:300]}"
 
 
 def get(identifier: Any, table: Mapping[str, Any], kind: str, custom_objects: Mapping | None = None) -> Any:

@@ -197,6 +197,8 @@ class Nadam(_Formula):
         if at > t:
             at, product = 0, 1.0
         for k in range(at + 1, t + 1):
+            if not product:  # after some thousand steps: so it stays
+                break
             product *= self.options["beta_1"] * (1 - 0.5 * 0.96**k)
         self._product = (t, product)
         return product

@@ -63,7 +63,13 @@ def take(shape: Sequence[int], what: str) -> None:
         _left.others -= count
 
 
-def no_trial(what: str) -> None:
-    """Before a layer is run to see what comes out. ValueError while a file is being loaded, which says that itself."""
-    if not _left.trials:
-        raise ValueError(f"[load] {what}: its configuration lacks the shapes of its outputs, or they do not fit")
+def is_users(thing: object) -> bool:
+    """Whether its class is none of this package's: a file can only name it where the user let it."""
+    return type(thing).__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
+def no_trial(layer: object, name: str) -> None:
+    """Before a layer is run to see what comes out. ValueError while a file is being loaded, which says that itself, but for
+    classes of the user's own and what they build."""
+    if not _left.trials and not is_users(layer):
+        raise ValueError(f"[load] {name}: its configuration lacks the shapes of its outputs, or they do not fit")

@@ -6,7 +6,6 @@ tables here, register_keras_serializable() or custom_objects know by name: nothi
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import os
@@ -88,32 +87,9 @@ def deserialize_layer(config: Mapping, custom_objects: Mapping | None = None) ->
 
 
 def make(kind: Any, config: Mapping) -> Any:
-    """kind.from_config(config), with the known custom objects where it takes them.
-
-    ValueError that names the class, and the argument where one is to blame, for a config that makes none.
-    """
+    """kind.from_config(config), with the known custom objects where it takes them. ValueError as naming.made_of."""
     takes = "custom_objects" in inspect.signature(kind.from_config).parameters
-    more = {"custom_objects": naming.CUSTOM} if takes else {}
-    try:
-        return kind.from_config(dict(config), **more)
-    except ValueError:
-        raise  # it says what is wrong
-    except Exception as error:
-        text = f"[load] {kind.__name__} cannot be made of its config{_blamed(kind, config, more)}: {_in_words(error)}"
-        raise ValueError(text) from error
-
-
-def _blamed(kind: Any, config: Mapping, more: dict) -> str:
-    """The argument without which the config is fine, if there is one."""
-    for name in config:
-        with contextlib.suppress(Exception):
-            kind.from_config({k: v for k, v in config.items() if k != name}, **more)
-            return f", by {name}={str(config[name])[:80]!r}"
-    return ""
-
-
-def _in_words(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error)[:300]}"
+    return naming.made_of(kind, config, {"custom_objects": naming.CUSTOM} if takes else {})
 
 
 # -- configurations -------------------------------------------------------------------------------------
@@ -239,7 +215,7 @@ def load_model(filepath: Any, custom_objects: Mapping | None = None, compile: bo
     except ValueError:
         raise  # it says what is wrong
     except Exception as error:
-        text = f"[load_model] {os.fspath(filepath)} is damaged, or a class of its has changed: {_in_words(error)}"
+        text = f"[load_model] {os.fspath(filepath)} is damaged, or a class of its has changed: {naming.in_words(error)}"
         raise ValueError(text) from error
     return model if device is None else model.to(as_device(device))
 

@@ -34,6 +34,7 @@ from . import (  # noqa: F401
     sort,
     special,
     statistics,
+    tapers,
     trigonometry,
     unary,
     views,

@@ -201,7 +201,16 @@ def _comparison(name: str, numpy: Callable, text: str) -> Callable:
     """An op that compares and so has no gradient."""
     doc = f"y = {text}\nno gradient\n"
     body = {"__doc__": doc, "numpy": staticmethod(numpy), "wgpu": Binary(name, out="bool"), "differentiable": False}
-    return public(binary(register(type(name.title().replace("_", ""), (Op,), body))), name)
+    return public(binary(register(type(name.title().replace("_", ""), (Op,), body)), _beyond_bytes), name)
+
+
+def _beyond_bytes(op: type[Op], a: Any, b: Any) -> tuple:
+    """A uint8 beside a number that it does not hold is compared as int32."""
+    if isinstance(b, int) and not 0 <= b < 256 and getattr(a, "dtype", None) is dtypes.uint8:
+        return a.to(dtypes.int32), b
+    if isinstance(a, int) and not 0 <= a < 256 and getattr(b, "dtype", None) is dtypes.uint8:
+        return a, b.to(dtypes.int32)
+    return a, b
 
 
 eq = _comparison("eq", np.equal, "a == b")
@@ -246,8 +255,16 @@ def _no_bools(op: type[Op], a: Any, b: Any) -> tuple:
     return a, b
 
 
+def _numbers(op: type[Op], a: Any, b: Any) -> dtypes.DType:
+    """The dtype of a result, which is not bool."""
+    d = dtypes.result_type(a, b)
+    if d is dtypes.bool_:
+        raise TypeError(f"[{op.name}] is a function of numbers; got booleans. Convert with .int() first")
+    return d
+
+
 def _no_zero_divisor(op: type[Op], a: Any, b: Any) -> tuple:
-    if not dtypes.result_type(a, b).is_floating_point:
+    if not _numbers(op, a, b).is_floating_point:
         zero = not b if not isinstance(b, Tensor) else (b.device.type == "cpu" and not b.data.all())
         if zero:
             raise ZeroDivisionError(f"[{op.name}] an integer cannot be divided by zero")
@@ -255,7 +272,7 @@ def _no_zero_divisor(op: type[Op], a: Any, b: Any) -> tuple:
 
 
 def _real_power(op: type[Op], a: Any, b: Any) -> tuple:
-    if not dtypes.result_type(a, b).is_floating_point and not isinstance(b, Tensor) and b < 0:
+    if not _numbers(op, a, b).is_floating_point and not isinstance(b, Tensor) and b < 0:
         raise ValueError("[pow] integers to negative integer powers are not integers; convert to floating point first")
     return a, b
 
@@ -263,11 +280,11 @@ def _real_power(op: type[Op], a: Any, b: Any) -> tuple:
 def tensors_only(function: Callable, both: bool) -> Callable:
     """ag.<name> as PyTorch has it, which refuses a number in front (both: at all); the Tensor method takes numbers."""
 
-    def strict(a: Tensor, b: Any) -> Tensor:
-        if not isinstance(a, Tensor) or (both and not isinstance(b, Tensor)):
-            got = f"{type(a).__name__} and {type(b).__name__}"
+    def strict(input: Tensor, other: Any) -> Tensor:
+        if not isinstance(input, Tensor) or (both and not isinstance(other, Tensor)):
+            got = f"{type(input).__name__} and {type(other).__name__}"
             raise TypeError(f"[{function.__name__}] expects {'two tensors' if both else 'a Tensor first'}; got {got}")
-        return function(a, b)
+        return function(input, other)
 
     strict.__name__, strict.__doc__ = function.__name__, function.__doc__
     return public(strict, method=False)
@@ -282,26 +299,26 @@ for _function in (eq, ne, lt, le, gt, ge):
 remainder, floor_divide = public(binary(Remainder, _no_zero_divisor)), public(binary(FloorDivide, _no_zero_divisor))
 
 
-def add(a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+def add(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
     """y = a + alpha * b"""
-    return _add(a, b) if alpha == 1 else _add(a, b * alpha)
+    return _add(input, other) if alpha == 1 else _add(input, other * alpha)
 
 
-def sub(a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+def sub(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
     """y = a - alpha * b"""
-    return _sub(a, b) if alpha == 1 else _sub(a, b * alpha)
+    return _sub(input, other) if alpha == 1 else _sub(input, other * alpha)
 
 
-def div(a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """y = a / b; rounded with rounding_mode "floor" or "trunc"."""
     if rounding_mode is None:
-        return _div(a, b)
+        return _div(input, other)
     if rounding_mode == "floor":
-        return floor_divide(a, b)
+        return floor_divide(input, other)
     if rounding_mode == "trunc":
-        whole = not dtypes.result_type(a, b).is_floating_point
-        y = _div(a, b).trunc()
-        return y.to(dtypes.result_type(a, b)) if whole else y
+        whole = not dtypes.result_type(input, other).is_floating_point
+        y = _div(input, other).trunc()
+        return y.to(dtypes.result_type(input, other)) if whole else y
     raise ValueError(f'[div] rounding_mode is None, "floor" or "trunc"; got {rounding_mode!r}')
 
 

@@ -220,7 +220,7 @@ def _finite(a: np.ndarray) -> np.ndarray:
     """a, where it is finite: LAPACK's iterations may never end on what is not."""
     strange = a.size - np.count_nonzero(np.isfinite(a))
     if strange:
-        raise ValueError(f"a matrix must be finite, and {strange} elements are NaN or infinite")
+        raise np.linalg.LinAlgError(f"a matrix must be finite, and {strange} elements are NaN or infinite")
     return a
 
 

@@ -49,10 +49,15 @@ def rewrap_for_write(x: Tensor) -> Tensor:
     return old if x.node is not None or not x._requires_grad else x
 
 
+def _uploaded(value: Any, x: Tensor) -> Tensor:
+    """Numbers and arrays as a tensor of x's dtype beside x: cast before they are uploaded, since a GPU has no float64."""
+    return place(dtypes.converted(np.asarray(value), x.dtype.numpy), x.device)
+
+
 def fill(x: Tensor, value: Any, name: str) -> Tensor:
     """x[...] = value, broadcast and cast to x's shape and dtype."""
     if not isinstance(value, Tensor):
-        value = place(np.asarray(value), x.device) if _sized(value) else x.full_like(value)
+        value = _uploaded(value, x) if _sized(value) else x.full_like(value)
     if value.device != x.device:
         if value.ndim:
             raise RuntimeError(f"[{name}] value and tensor must be on one device; got {value.device} and {x.device}")
@@ -181,7 +186,7 @@ def _put(x: Tensor, advanced: dict[int, Tensor], value: Any, accumulate: bool = 
     """x with `value` written at, or added to, integer tensors' places; of repeated ones the last wins, or all add up."""
     rows, flat, order = _rows(x, advanced)
     if not isinstance(value, Tensor):
-        value = place(np.asarray(value), x.device)
+        value = _uploaded(value, x)
     axes = list(advanced)
     rest = [x.shape[k] for k in order[len(axes) :]]
     lead = flat.ndim

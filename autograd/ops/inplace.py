@@ -43,14 +43,16 @@ def in_place(function: Callable, name: str, ufunc: Any = None) -> Callable:
     return changed
 
 
-def _of_copy(function: Callable) -> Callable:
-    """function of a copy of x: for a gradient that needs what x was."""
+def keeping(function: Callable, others: bool = False) -> Callable:
+    """function of a copy of x when it is recorded: its gradient needs what x was. others: only that of the others does."""
 
-    def copied(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return function(x.clone(), *args, **kwargs)
+    def kept(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values()) if others else (x, *args, *kwargs.values())
+        recorded = state.enabled and any([isinstance(t, Tensor) and t._requires_grad for t in given])
+        return function(x.clone() if recorded else x, *args, **kwargs)
 
-    copied.__doc__ = function.__doc__
-    return copied
+    kept.__doc__ = function.__doc__
+    return kept
 
 
 def _at_once(x: Tensor, y: Any) -> bool:
@@ -103,6 +105,10 @@ for _function, _ufunc in ((binary.add, np.add), (binary.sub, np.subtract), (bina
                           (binary.pow, None), (binary.remainder, None), (binary.floor_divide, None), (select.masked_fill, None),
                           (select.clamp, None), (addcmul, None), (addcdiv, None), (lerp, None)):  # fmt: skip
     _name = f"{_function.__name__}_"
+    if _function in (binary.mul, binary.div, binary.remainder, lerp):
+        _function = keeping(_function, others=True)
+    elif _function in (binary.pow, select.clamp):
+        _function = keeping(_function)
     setattr(Tensor, _name, in_place(_function, _name, _ufunc))
 for _function in (index.scatter_add, index.index_add, scatter.scatter, scatter.index_fill, scatter.index_copy, scatter.put,
                   scatter.masked_scatter, index_put):  # fmt: skip
@@ -110,14 +116,12 @@ for _function in (index.scatter_add, index.index_add, scatter.scatter, scatter.i
     setattr(Tensor, _name, in_place(_function, _name))
 for _function in (scatter.scatter_reduce, scatter.index_reduce):
     _name = f"{_function.__name__}_"
-    setattr(Tensor, _name, in_place(_of_copy(_function), _name))
-for _op in (unary.Neg, unary.Abs, unary.Exp, unary.Log, unary.Sqrt, unary.Tanh, unary.Sigmoid,
-            unary.Relu, unary.Floor, unary.Round):  # fmt: skip
+    setattr(Tensor, _name, in_place(keeping(_function), _name))
+for _op in (unary.Neg, unary.Exp, unary.Sqrt, unary.Tanh, unary.Sigmoid, unary.Relu, unary.Floor, unary.Round):
     _name = f"{_op.name}_"
     setattr(Tensor, _name, in_place(getattr(Tensor, _op.name), _name))
-
-for _name in ("rsqrt", "reciprocal", "ceil", "trunc"):
-    setattr(Tensor, f"{_name}_", in_place(getattr(Tensor, _name), f"{_name}_"))
+for _name in ("abs", "log", "rsqrt", "reciprocal", "ceil", "trunc"):
+    setattr(Tensor, f"{_name}_", in_place(keeping(getattr(Tensor, _name)), f"{_name}_"))
 
 for _name, _function in {"add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "div_", "pow": "pow_", "mod": "remainder_",
                          "floordiv": "floor_divide_"}.items():  # fmt: skip

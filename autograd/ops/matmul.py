@@ -13,11 +13,16 @@ from ..tensor import Tensor
 from ..webgpu import launch
 
 
+def _rows(x: Any) -> Any:
+    """x as one matrix of all its rows."""
+    return x if x.ndim == 2 else x.reshape(shapes.numel(x.shape[:-1]), x.shape[-1])
+
+
 def _matmul(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None, turned: bool = False) -> np.ndarray:
     if a.dtype == np.float16:  # NumPy has no fast float16 product and sums it in float16
         a, b, bias = (x if x is None else x.astype(np.float32) for x in (a, b, bias))
         return _matmul(a, b, bias).astype(np.float16)
-    y = np.matmul(a, b)
+    y = np.matmul(a, b) if a.ndim < 3 or b.ndim > 2 else np.matmul(_rows(a), b).reshape(*a.shape[:-1], b.shape[1])
     if bias is not None:
         y += bias
     return y
@@ -46,9 +51,9 @@ class Matmul(Op):
     @staticmethod
     def fused_backward(ctx: Node, dy: Tensor) -> tuple:
         a, b, *_ = ctx.saved_inputs()
-        if a is None or len(ctx.edges) < 3 or ctx.edges[2] is None or not ctx.attrs["turned"] or dy.ndim != 2:
+        if a is None or len(ctx.edges) < 3 or ctx.edges[2] is None or not ctx.attrs["turned"]:
             return Matmul.backward(ctx, dy)
-        dw, dbias = apply(_WithSums, dy.mT, a)
+        dw, dbias = apply(_WithSums, _rows(dy).mT, _rows(a))
         return None if b is None else matmul(dy, b.mT), dw.mT, dbias
 
 
@@ -65,7 +70,7 @@ class _WithSums(Op):
 def _weight_gradient(a: Tensor, dy: Tensor, ctx: Node) -> Tensor:
     """a^T @ dy; with one b for a whole batch it is one long product, not a batch of products to be summed."""
     if len(ctx.edges[1].shape) == 2 and a.ndim > 2 and a.shape[:-2] == dy.shape[:-2]:
-        a, dy = a.reshape(-1, a.shape[-1]), dy.reshape(-1, dy.shape[-1])
+        a, dy = _rows(a), _rows(dy)
     if ctx.attrs["turned"]:  # b is a transpose, as in linear(): its gradient, laid out likewise, needs no copy
         return matmul(dy.mT, a).mT
     return matmul(a.mT, dy)
@@ -88,13 +93,9 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     left, right = a.ndim == 1, b.ndim == 1
     a = a.unsqueeze(0) if left else a
     b = b.unsqueeze(1) if right else b
-    if b.ndim == 2 and a.ndim > 2:  # one product of many rows
-        rows = a.reshape(shapes.numel(a.shape[:-1]), a.shape[-1])
-        y = apply(Matmul, rows, b, turned=_is_turned(b)).reshape(*a.shape[:-1], b.shape[-1])
-    else:
-        if a.ndim > 2 or b.ndim > 2:
-            shapes.broadcast((a.shape[:-2], b.shape[:-2]), "matmul")
-        y = apply(Matmul, a, b, turned=_is_turned(b))
+    if b.ndim > 2:
+        shapes.broadcast((a.shape[:-2], b.shape[:-2]), "matmul")
+    y = apply(Matmul, a, b, turned=_is_turned(b))
     y = y.squeeze(-2) if left else y
     return y.squeeze(-1) if right else y
 
@@ -113,10 +114,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ValueError(f"[linear] needs x [..., I] @ weight [O, I]^T + bias [O]; got {x.shape} @ {weight.shape}^T{got}")
     if bias is None or bias.shape == () or not x.dtype is weight.dtype is bias.dtype:
         return matmul(x, weight.mT) if bias is None else matmul(x, weight.mT) + bias
-    if x.ndim == 2:
+    if x.ndim > 1:
         return apply(Matmul, x, weight.mT, bias, turned=True)
-    rows = x.reshape(shapes.numel(x.shape[:-1]), x.shape[-1])
-    return apply(Matmul, rows, weight.mT, bias, turned=True).reshape(*x.shape[:-1], weight.shape[0])
+    return apply(Matmul, x.unsqueeze(0), weight.mT, bias, turned=True).squeeze(0)
 
 
 def _of_ndim(name: str, ndim_a: int, ndim_b: int) -> Any:

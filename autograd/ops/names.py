@@ -32,7 +32,7 @@ from . import (  # noqa: F401  (their functions are Tensor's methods now)
     views,
 )
 from .getitem import rewrap_for_write
-from .inplace import in_place
+from .inplace import in_place, keeping
 
 # PyTorch's second name: the first.
 SECOND = {
@@ -155,7 +155,7 @@ PUBLIC["concatenate"] = PUBLIC["cat"]
 for _name in ("swapaxes", "transpose", "swapdims", "t", "squeeze", "unsqueeze"):
     setattr(Tensor, f"{_name}_", _becoming(getattr(Tensor, _name), f"{_name}_"))
 for _name in _CHANGING:
-    setattr(Tensor, f"{_name}_", in_place(getattr(Tensor, _name), f"{_name}_"))
+    setattr(Tensor, f"{_name}_", in_place(keeping(getattr(Tensor, _name)), f"{_name}_"))
 for _function in (is_nonzero, is_signed, is_complex, is_same_size):
     public(_function)
 for _name in ("numel", "is_floating_point", "detach"):

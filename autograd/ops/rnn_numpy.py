@@ -3,7 +3,8 @@
 Memory is laid out gate by gate, [gates, T, B, H]: the gates of one step are few contiguous blocks, which is what
 NumPy's elementwise loops are fast at (a strided row costs them 0.1 µs, a contiguous element 0.2 ns). Time is walked in
 blocks that stay in the second-level cache: a block's input products, gradient factors and weight gradients are each one
-call, and only what is inherently sequential runs step by step. Every result is written where it belongs (`out=`).
+call, and only what is inherently sequential runs step by step. Every result is written where it belongs (`out`), and a step's
+operands are whole pieces of memory: on few elements a call that broadcasts or strides costs three that do not.
 """
 
 from __future__ import annotations
@@ -15,25 +16,34 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+LINE, ALIGNED = 64, 1 << 10  # bytes of a cache line; elements from which an array begins on one
+ROWS, SMALL = 16, 10**6  # OpenBLAS multiplies matrices where they lie up to this many multiplications
 BLOCK = 1 << 15  # elements [k, B, H] of a block of k steps: 128 KiB in float32
 STEPS = 8  # but so many steps at least: weight gradients add up products over a block, and short ones move more than they add
 ORDER = ("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh", "c0", "w_hr")  # of an op's inputs, and of backward's results
 
 
-def sigmoid_of(x: ndarray, y: ndarray, one: Any = 1) -> None:
-    """y = 1 / (1 + exp(-x)), changing x; exp is NumPy's fastest function, and its overflow to infinity gives 0.
-
-    one: 1 as an array of x's dtype, which saves NumPy the conversion: half of what a call on few elements costs.
-    """
-    np.negative(x, out=x)
-    np.exp(x, out=x)
-    x += one
-    np.reciprocal(x, out=y)
+def sigmoid_of(x: ndarray, y: ndarray) -> None:
+    """y = 1 / (1 + exp(-x)), changing x; exp's overflow to infinity gives 0."""
+    np.negative(x, x)
+    np.exp(x, x)
+    x += 1
+    np.reciprocal(x, y)
 
 
 def widened(*arrays: ndarray | None) -> list:
     """float16 operands as float32: NumPy has no fast float16 product."""
     return [a.astype(np.float32) if a is not None and a.dtype == np.float16 else a for a in arrays]
+
+
+def empty(shape: tuple, dtype: Any) -> ndarray:
+    """np.empty, beginning on a cache line: NumPy's own begins 16 bytes behind one, where a wide load needs two lines."""
+    if math.prod(shape) < ALIGNED:
+        return np.empty(shape, dtype)
+    count = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(count + LINE, np.uint8)
+    start = -memory.__array_interface__["data"][0] % LINE
+    return memory[start : start + count].view(dtype).reshape(shape)
 
 
 def block_of(memory: ndarray, *shape: int) -> ndarray:
@@ -44,6 +54,47 @@ def block_of(memory: ndarray, *shape: int) -> ndarray:
 def by_gate(w: ndarray, units: int) -> ndarray:
     """[G * H, N] as [G, H, N], a view."""
     return w.reshape(-1, units, w.shape[-1])
+
+
+def by_step(*arrays: ndarray) -> list:
+    """The k tuples of […] of arrays [k, …], views: to index each in turn takes twice as long."""
+    return list(zip(*arrays, strict=True))
+
+
+def in_order(gates: list) -> bool:
+    """Whether these are 0, 1, 2, …"""
+    return gates == sorted(gates)
+
+
+def plus(total: ndarray | None, part: ndarray) -> ndarray:
+    """total += part, where the first part is the total."""
+    return part if total is None else np.add(total, part, total)
+
+
+def signed(cell: Any, a: ndarray, out: ndarray) -> ndarray:
+    """[G, …] in the cell's order of gates, negated for sigmoids: they are 1 / (1 + exp(a)) of such a sum a."""
+    for k, gate in enumerate(cell.order):
+        np.multiply(a[gate], -1 if k < cell.sigmoids else 1, out[k])
+    return out
+
+
+def right_factor(cell: Any, w: ndarray, units: int, batch: int) -> ndarray:
+    """Weights [G * H, N] as [G, N, H], signed: what rows are multiplied with; of one row, as one matrix [N, G * H].
+
+    BLAS multiplies small matrices that lie in order where they lie, twice as fast; a vector it likes as well in the
+    weights' own order.
+    """
+    gates = by_gate(w, units)
+    if batch == 1:
+        return signed(cell, gates, np.empty_like(gates)).reshape(w.shape).T
+    gates = gates.transpose(0, 2, 1)
+    return signed(cell, gates, empty(gates.shape, w.dtype))
+
+
+def lie_well(rows: int, inner: int, columns: int) -> bool:
+    """Whether BLAS multiplies [rows, inner] @ [inner, columns] where they lie: about as fast in one thread as, packed,
+    the rows of many steps in two."""
+    return rows >= ROWS and rows * inner * columns <= SMALL
 
 
 class Walk:
@@ -78,26 +129,36 @@ def dead_rows(mask: ndarray | None, steps: int) -> list:
 
 
 class Inputs:
-    """g[:, t] = W x[t] + b for a block of steps, [G, k, B, H], in memory that is used again for the next block."""
+    """W x[t] + b for a block of steps, signed, [k, G, B, H], in memory that is used again for the next block."""
 
-    def __init__(self, x: ndarray, w: ndarray | None, bias: ndarray | None, gates: int, units: int, size: int):
-        self.x, self.bias, self.units = x, bias, units
-        self.w = None if w is None else by_gate(w, units).transpose(0, 2, 1)
-        self.memory = np.empty((gates, size * x.shape[1], units), x.dtype)
+    def __init__(self, cell: Any, x: ndarray, w: ndarray | None, bias: ndarray | None, units: int, size: int):
+        self.x, (_, batch, width) = x, x.shape
+        self.bias = None if bias is None else signed(cell, bias, np.empty_like(bias))
+        self.w = None if w is None else right_factor(cell, w, units, batch)
+        ones = np.ones((cell.gates, 1, 1), x.dtype)
+        self.signs = signed(cell, ones, ones.copy())
+        # A step's gates are one piece of memory unless BLAS is much faster with the rows of many steps together.
+        self.apart = batch == 1 or w is None or lie_well(batch, width, units)
+        shape = (size, cell.gates, batch, units)
+        self.memory = empty(shape, x.dtype) if self.apart else empty((cell.gates, size, batch, units), x.dtype).swapaxes(0, 1)
 
     def of(self, start: int, stop: int) -> ndarray:
         """The products of the steps start … stop - 1."""
         x = self.x[start:stop]
         k, batch, width = x.shape
-        rows = x.reshape(k * batch, width)
-        g = self.memory[:, : k * batch]
+        g = self.memory[:k]
         if self.w is None:  # the input itself enters every gate
-            g[...] = rows
+            np.multiply(x[:, None], self.signs, g)
+        elif batch == 1:
+            np.matmul(x.reshape(k, width), self.w, g.reshape(k, -1))
+        elif self.apart:
+            np.matmul(x[:, None], self.w, g)
         else:
-            np.matmul(rows, self.w, out=g)
+            gates = g.swapaxes(0, 1)
+            np.matmul(x.reshape(k * batch, width), self.w, gates.reshape(len(gates), k * batch, gates.shape[-1]))
         if self.bias is not None:
             g += self.bias
-        return g.reshape(len(g), k, batch, self.units)
+        return g
 
 
 def merged_bias(b_ih: ndarray | None, b_hh: ndarray | None, units: int, apart: bool = False) -> tuple:
@@ -126,69 +187,77 @@ def forward(cell: Any, x: ndarray, h0: ndarray, w_ih: ndarray | None, w_hh: ndar
     dtype = x.dtype
     x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr = widened(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr)
     steps, (batch, width), units = len(x), h0.shape, w_hh.shape[0] // cell.gates
-    y = np.empty((steps, batch, width), x.dtype)
+    y = empty((steps, batch, width), x.dtype)
     walk = Walk(steps, batch, units, reverse)
     bias, apart = merged_bias(b_ih, b_hh, units, cell.apart)
     run = cell(w_hh, apart, c0, w_hr, (steps, batch, units), save, x.dtype, **options)
-    inputs = Inputs(x, w_ih, bias, cell.gates, units, walk.size)
+    inputs = Inputs(cell, x, w_ih, bias, units, walk.size)
     dead = dead_rows(mask, steps)
     h = h0
     for start, stop in walk.blocks():
         g = inputs.of(start, stop)
-        for t in walk.within(start, stop):
-            run.step(t, g[:, t - start], h, y[t])
+        steps_of = zip(range(start, stop), run.slots(start, stop), g, y[start:stop], strict=True)
+        for t, slots, gates, new in reversed(list(steps_of)) if reverse else steps_of:
+            run.step(slots, gates, h, new)
             if dead[t] is not None:
-                y[t, dead[t]] = h[dead[t]]
-                run.hold(t, dead[t])
-            h = y[t]
+                new[dead[t]] = h[dead[t]]
+                run.hold(slots, dead[t])
+            h = new
     return (y.astype(dtype, copy=False), h.astype(dtype), *run.results(dtype))
 
 
 class Products:
     """Gradients that are sums over time of products, added up block by block: dx, dW, db."""
 
-    def __init__(self, cell: Any, needs: tuple, x: ndarray, w_ih: ndarray | None, w_hh: ndarray, units: int, size: int):
-        self.cell, self.needs, self.units, self.x = cell, needs, units, x
-        count, batch, dtype = cell.gates, x.shape[1], x.dtype
-        self.dx = np.empty(x.shape, dtype) if needs[0] else None
-        self.w_ih = None
-        if needs[0] and w_ih is not None:
-            self.w_ih = by_gate(w_ih, units)[cell.input_gates]
-            self.parts = np.empty((count, size * batch, w_ih.shape[1]), dtype)
-        self.dw_ih = np.zeros((count, units, x.shape[2]), dtype) if needs[2] and w_ih is not None else None
-        self.dw_hh = np.zeros((count, units, w_hh.shape[1]), dtype) if needs[3] else None
-        self.sums = np.zeros((cell.grads, units), dtype) if needs[4] or needs[5] else None
-        self.ones = np.ones(size * batch, dtype)
+    def __init__(self, cell: Any, needs: tuple, x: ndarray, w_ih: ndarray | None, units: int, size: int):
+        self.cell, self.needs, self.units, self.x, self.w_ih = cell, needs, units, x, w_ih
+        self.dx = np.empty(x.shape, x.dtype) if needs[0] else None
+        self.dw_ih = self.dw_hh = self.sums = None
+        self.rows = empty((cell.grads * size * x.shape[1] * units,), x.dtype)
+        self.ones = np.ones(size * x.shape[1], x.dtype)
 
     def add(self, start: int, stop: int, d: ndarray, before: ndarray) -> None:
         """The share of one block: d [grads, k, B, H], and the states before its steps [k, B, P]."""
-        d = d.reshape(len(d), -1, self.units)
-        x = self.x[start:stop].reshape(d.shape[1], self.x.shape[2])
-        inner = d[: self.cell.gates]
+        k, batch, width = self.x[start:stop].shape
+        d = self._side_by_side(d)
+        x = self.x[start:stop].reshape(k * batch, width)
+        inner = d[:, -self.cell.gates * self.units :]
         if self.dx is not None:
-            self._input_gradient(inner, self.dx[start:stop].reshape(x.shape))
-        if self.dw_ih is not None:
-            self.dw_ih += np.matmul(inner.transpose(0, 2, 1), x)
-        if self.dw_hh is not None:
-            self.cell.weight_gradient(self.dw_hh, d, before.reshape(d.shape[1], before.shape[2]), start, stop)
-        if self.sums is not None:
-            self.sums += np.matmul(self.ones[: d.shape[1]], d)
+            dx = self.dx[start:stop].reshape(k * batch, width)
+            if self.w_ih is None:
+                np.add.reduce(inner.reshape(k * batch, self.cell.gates, self.units), 1, out=dx)
+            else:
+                np.matmul(inner, self.w_ih, dx)
+        if self.needs[2] and self.w_ih is not None:
+            self.dw_ih = plus(self.dw_ih, np.matmul(inner.T, x))
+        if self.needs[3]:
+            rows = before.reshape(k * batch, before.shape[2])
+            self.dw_hh = plus(self.dw_hh, self.cell.weight_gradient(d, rows, start, stop))
+        if self.needs[4] or self.needs[5]:
+            self.sums = plus(self.sums, np.matmul(self.ones[: k * batch], d))
 
-    def _input_gradient(self, d: ndarray, dx: ndarray) -> None:
-        if self.w_ih is not None:
-            d = np.matmul(d, self.w_ih, out=self.parts[:, : d.shape[1]])
-        np.add.reduce(d, 0, out=dx)
+    def _side_by_side(self, d: ndarray) -> ndarray:
+        """[k B, grads H]: one matrix of all gates, with which BLAS gains more than the copy costs."""
+        grads, k, batch, units = d.shape
+        d = d.transpose(1, 2, 0, 3)
+        if batch != 1:  # of one row it is one already
+            rows = block_of(self.rows, *d.shape)
+            rows[...] = d
+            d = rows
+        return d.reshape(k * batch, grads * units)
 
     def results(self) -> tuple:
         """(dx, dw_ih, dw_hh, db_ih, db_hh), gates in the weights' own order; None for what is not needed."""
-        back = np.argsort(self.cell.input_gates)
-        flat = lambda a: None if a is None else a.reshape(-1, a.shape[-1])
-        dw_ih = None if self.dw_ih is None else flat(self.dw_ih[back])
-        db_ih = db_hh = None
+        dw_hh, db_ih, db_hh = self.dw_hh, None, None
+        back = list(np.argsort(self.cell.hidden_gates))
+        if dw_hh is not None and not in_order(back):
+            dw_hh = by_gate(dw_hh, self.units)[back].reshape(dw_hh.shape)
         if self.sums is not None:
-            db_ih = self.sums[: self.cell.gates][back].reshape(-1) if self.needs[4] else None
-            db_hh = self.sums[-self.cell.gates :].flatten() if self.needs[5] else None
-        return self.dx, dw_ih, flat(self.dw_hh), db_ih, db_hh
+            gates = self.cell.gates
+            sums = self.sums.reshape(-1, self.units)
+            db_ih = sums[-gates:].flatten() if self.needs[4] else None
+            db_hh = sums[back].flatten() if self.needs[5] else None
+        return self.dx, self.dw_ih, dw_hh, db_ih, db_hh
 
 
 def states_before(y: ndarray, h0: ndarray, start: int, stop: int, walk: Walk, memory: ndarray) -> ndarray:
@@ -215,7 +284,7 @@ def backward(cell: Any, dy: ndarray | None, dhn: ndarray | None, dcn: ndarray | 
     (steps, batch, width), units = y.shape, w_hh.shape[0] // cell.gates
     walk = Walk(steps, batch, units, reverse)
     run = cell.reverse(w_hh, c0, w_hr, saved, walk, needs, dcn, **options)
-    products = Products(run, needs, x, w_ih, w_hh, units, walk.size)
+    products = Products(run, needs, x, w_ih, units, walk.size)
     memory = np.empty((walk.size, batch, width), y.dtype)
     dead = dead_rows(mask, steps)
     dh = np.zeros((batch, width), y.dtype) if dhn is None else dhn.copy()

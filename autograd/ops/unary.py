@@ -68,6 +68,7 @@ class Neg(Op):
 
     numpy = staticmethod(np.negative)
     wgpu = Unary("neg")
+    booleans = False
 
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> Tensor:
@@ -96,7 +97,7 @@ class Sign(Op):
     dx = 0
     """
 
-    numpy = staticmethod(np.sign)
+    numpy = staticmethod(lambda x: x.copy() if x.dtype == bool else np.sign(x))
     wgpu = Unary("sign")
 
     @staticmethod
@@ -247,6 +248,7 @@ class Relu(Op):
 
     numpy = staticmethod(_relu)
     wgpu = Unary("relu")
+    booleans = False
     keeps = True
 
     @staticmethod

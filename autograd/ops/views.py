@@ -60,6 +60,8 @@ def expand(x: Tensor, *shape: Any) -> Tensor:
     full = tuple(x.shape[i - pad] if n == -1 and i >= pad else n for i, n in enumerate(wanted))
     if pad < 0 or not shapes.expandable(x.shape, full):
         raise ValueError(f"[expand] only dimensions of size 1 can be repeated; got {x.shape} -> {wanted}")
+    if min(full, default=0) < 0:
+        raise ValueError(f"[expand] sizes must not be negative, and -1 keeps one that is there; got {x.shape} -> {wanted}")
     return apply(Expand, x, shape=full)
 
 

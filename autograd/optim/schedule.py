@@ -18,7 +18,7 @@ _PYTORCH_ONLY = ("_step_count", "_get_lr_called_within_step", "_is_initial", "ve
 
 
 class LRScheduler:
-    """Base of all schedules: a subclass writes rate(group, base), the rate at self.last_epoch.
+    """Base of all schedules: a subclass writes rate(group, base), the rate at self.last_epoch, or PyTorch's get_lr().
 
     last_epoch: -1 to start; else the epoch to go on from, with "initial_lr" in every group of the optimizer.
     """
@@ -39,16 +39,21 @@ class LRScheduler:
         """The rate at self.last_epoch, given the group (its "lr" is the rate before) and its initial rate."""
         raise NotImplementedError(f"[{type(self).__name__}] has no rate()")
 
+    def get_lr(self) -> list[float]:
+        """The rates at self.last_epoch, one a group; get_last_lr() says which are in use."""
+        return [self.rate(g, base) for g, base in zip(self.optimizer.param_groups, self.base_lrs, strict=True)]
+
     def step(self) -> None:
         """Go to the next epoch."""
-        if self.last_epoch == 0 and self.optimizer.steps_taken == 0:
+        counted = type(self.optimizer).step is Optimizer.step  # a user's own step() counts nothing
+        if self.last_epoch == 0 and self.optimizer.steps_taken == 0 and counted:
             warnings.warn("scheduler.step() before the first optimizer.step() skips the first rate", stacklevel=2)
         self._advance()
 
     def _advance(self) -> None:
         with held:  # many a rate follows from the one before
             self.last_epoch += 1
-            rates = [self.rate(g, base) for g, base in zip(self.optimizer.param_groups, self.base_lrs, strict=True)]
+            rates = self.get_lr()
             for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate
             self._last_lr = rates

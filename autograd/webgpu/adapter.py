@@ -15,6 +15,7 @@ from .buffers import Gpu
 from .pipelines import Pipelines
 from .pool import Pool
 from .queue import Queue
+from .switches import switched
 
 RANK = {"DiscreteGPU": 0, "IntegratedGPU": 1, "Unknown": 2, "CPU": 3}
 # WebGPU's defaults: kernels that keep to them run on every adapter.
@@ -59,8 +60,7 @@ def label(adapter):
 def describe(adapter):
     """What `devices()` says of one adapter."""
     info, limits = adapter.info, adapter.limits
-    withheld = os.environ.get("AUTOGRAD_WGPU_NO_F16", "") not in ("", "0")
-    native = "shader-f16" in adapter.features and not withheld
+    native = "shader-f16" in adapter.features and not switched("AUTOGRAD_WGPU_NO_F16", False)
     return {
         "name": info["device"],
         "backend": info["backend_type"],

@@ -18,7 +18,7 @@ from .layout import (
     is_contiguous,
     pack_words,
 )
-from .packed import BFLOAT16, FLOAT16, FLOAT32, PACKED, float32_outputs
+from .packed import BFLOAT16, FLOAT16, FLOAT32, PACKED, aliases, float32_outputs
 from .shaders import WGSL_TYPES
 
 INT64 = np.dtype(np.int64)
@@ -34,6 +34,7 @@ STORED = {
     np.dtype(np.uint8): np.dtype(np.uint32),
 }
 INT32 = np.iinfo(np.int32)
+SPARSE = 1 << 16  # elements: what lies between those of a view is downloaded with them, up to so much
 
 
 class OutOfMemoryError(MemoryError):
@@ -44,8 +45,15 @@ class DeviceLostError(RuntimeError):
     """The device is gone (destroyed, reset, unplugged) and with it what was on it."""
 
 
+def is_out_of_memory(error):
+    """Whether an error of the library says that memory is short: wgpu 0.32 calls that a validation error."""
+    return "OutOfMemory" in type(error).__name__ or "not enough memory" in str(error).lower()
+
+
 def failure(said, error):
     """The exception that an error of the library becomes; `said` is what was being done."""
+    if is_out_of_memory(error):
+        return OutOfMemoryError(f"{said}: the device's memory is full. Free tensors or use smaller batches.")
     if "device is lost" in str(error).lower():
         return DeviceLostError(
             f"{said}: the device was lost, and with it the tensors on it. Tensors on the CPU are as they were; "
@@ -146,7 +154,12 @@ class Array:
             return False
         held = getrefcount(old) - (0 if self.pending is None else self.pending.mentions(old))
         alone = old._storage is None or getrefcount(old._storage) <= 2
-        return alone and held <= 3
+        if not alone or held > 3:
+            return False
+        if self.pending is not None and self.pending.host is not None and old._storage is not None:
+            # Made of a gradient's product: now, so that a loop's kernels do not depend on when .grad is dropped.
+            self.gpu.compute(self.pending)
+        return True
 
     def __repr__(self):
         return (
@@ -245,6 +258,8 @@ class Gpu:
         if not array.size:
             return np.empty(array.shape, array.dtype)
         low, high = extent(array.shape, array.strides, array.offset)
+        if high - low > max(4 * array.size, SPARSE):  # a column of a large matrix, say: a copy leaves the rest behind
+            return self.download(self.copy(array))
         stored = STORED[array.dtype]
         # A write or read moves whole words, so an odd 16-bit start is rounded down.
         start = low * stored.itemsize // 4 * 4
@@ -320,11 +335,8 @@ class Gpu:
         key = (name, libs, extra, *types.items())
         kernel = self.kernels.get(key)
         if kernel is None:
-            packed = tuple((alias, types[alias]) for alias in "EF" if types.get(alias) in PACKED)
-            aliases = "".join(
-                f"alias {alias} = {'f32' if kind in PACKED else kind};\n" for alias, kind in types.items()
-            )
-            kernel = self.kernels.keep(key, self.pipelines.get(name, tuple(libs), aliases + extra, packed))
+            text, packed = aliases(types)
+            kernel = self.kernels.keep(key, self.pipelines.get(name, tuple(libs), text + extra, packed))
         return kernel
 
     def run(self, kernel, arrays, params, groups):

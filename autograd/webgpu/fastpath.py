@@ -4,22 +4,19 @@ wgpu's Python wrappers cost ten times what the C call behind them costs, so the 
 calls the C functions that those wrappers call. AUTOGRAD_WGPU_SAFE=1 takes the public API.
 """
 
-import os
-
 import numpy as np
 import wgpu
 
 from .buffers import failure
 from .shaders import SLOT_BYTES
+from .switches import switched
 
 REFUSED = "[wgpu] the device refused a download"
 
 
 def choose():
     """The recorder that the environment asks for."""
-    if os.environ.get("AUTOGRAD_WGPU_SAFE", "") not in ("", "0"):
-        return SafeRecorder()
-    return FastRecorder()
+    return SafeRecorder() if switched("AUTOGRAD_WGPU_SAFE", False) else FastRecorder()
 
 
 class SafeRecorder:

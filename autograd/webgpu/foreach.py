@@ -9,7 +9,8 @@ from .layout import pack_words, workgroups
 
 ARRAYS = 7  # of one dispatch: with one more buffer they are the eight that WebGPU grants
 SHARE = 256  # elements an invocation walks
-MOST = 4096  # invocations of a dispatch: their parts are joined by a single one
+MOST = 4096  # invocations of a dispatch
+JOINED = 256  # parts that an invocation joins
 LIMIT = Struct("<If")
 F32 = np.dtype(np.float32)
 
@@ -66,6 +67,10 @@ def clip(arrays, limit):
         kernel = gpu.kernel("length_parts", ("math",), out + declared + walk)
         gpu.run(kernel, (parts, *group), [count, first, 0, 0, *spans(group)], workgroups(-(-count // 64)))
         first += count
+    while total > JOINED:
+        joined = gpu.empty((-(-total // JOINED), 2), F32)
+        gpu.run(gpu.kernel("length_join", ("math",)), (parts, joined), [total], workgroups(-(-joined.shape[0] // 64)))
+        parts, total = joined, joined.shape[0]
     gpu.run(gpu.kernel("length", ("math", "f32"), T="f32"), (parts, result), LIMIT.pack(total, limit), 1)
     for group, count in split(arrays, written=True):
         declared, visits = loops(group, "read_write", 2, "{} *= factor;")

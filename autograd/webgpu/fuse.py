@@ -2,22 +2,24 @@
 
 An op on the GPU returns an Array whose `pending` says how to compute it. Whoever asks for its
 `storage` (a matmul, a reduction, a download) has it computed, together with every other waiting
-value of the same shape that somebody still holds, as outputs of one kernel. A write in place
-first computes what still has to read the old values, so order is that of the program.
+value of the same shape that somebody still holds, as outputs of one kernel. A product of matrices
+waits too, and what is made of it element by element runs in its kernel: see epilogue.py. A write in
+place first computes what still has to read the old values, so order is that of the program.
 AUTOGRAD_FUSE=0 computes every op at once.
 """
 
-import os
 from weakref import ref
 
 import numpy as np
 
 from ..interrupts import held
 from .buffers import FLOAT32, Array
+from .epilogue import after_product, needs
 from .fused_kernel import MAX_WORDS, Expression
 from .layout import broadcast_shapes, contiguous_strides, element_count
+from .switches import switched
 
-ENABLED = os.environ.get("AUTOGRAD_FUSE", "1") not in ("", "0")
+ENABLED = switched("AUTOGRAD_FUSE", True)
 MAX_OPS = 24      # of one value's expression: past it the operands are computed first
 MAX_KERNEL_OPS = 64
 MAX_BUFFERS = 8   # what WebGPU lets one kernel bind
@@ -36,15 +38,17 @@ class Pending:
     ops, leaves: how many ops the whole expression has, and which Arrays it reads. storage: once
     computed. owner: a weak reference to the Array that stands for it. late: None, or the options of a
     reduction of another Pending, which waits to see whether anybody else wants what it reduces.
+    host: the product of matrices that it is made of; there is at most one.
     """
 
     __slots__ = ("launcher", "args", "shape", "dtype", "main", "gpu", "ops", "leaves")
-    __slots__ += ("storage", "owner", "late", "born")
+    __slots__ += ("storage", "owner", "late", "born", "host")
+    product = False
 
-    def __init__(self, launcher, args, shape, dtype, main, gpu, ops, leaves):
+    def __init__(self, launcher, args, shape, dtype, main, gpu, ops, leaves, host=None):
         self.launcher, self.args = launcher, args
         self.shape, self.dtype, self.main, self.gpu = shape, dtype, main, gpu
-        self.ops, self.leaves = ops, leaves
+        self.ops, self.leaves, self.host = ops, leaves, host
         self.storage = self.late = None
         self.born = moment(gpu)
 
@@ -65,6 +69,19 @@ class Pending:
         size = element_count(self.shape)
         strides = contiguous_strides(self.shape)
         return Array(self.storage, self.shape, strides, 0, self.dtype, self.gpu, size)
+
+
+class Product(Pending):
+    """A product of matrices that has not been computed: a @ b, or a @ b + bias; `args` are the Arrays."""
+
+    __slots__ = ()
+    product = True
+
+
+def host_of(p):
+    """The product that has yet to be computed for this value, or None."""
+    host = p if p.product else p.host
+    return host if host is not None and host.args else None
 
 
 def constant(shape, value, dtype, gpu):
@@ -98,11 +115,15 @@ def pend(launcher, operands, main, dtype):
 
         if involved(operands):
             return elementwise(launcher, operands, main, dtype)
-    ops, leaves, args, oldest = 1, (), [], moment(gpu) - (MAX_AGE if shape else TOTAL_AGE)
+    ops, leaves, args, host = 1, (), [], None
+    oldest = moment(gpu) - (MAX_AGE if shape else TOTAL_AGE)
     total = not shape and is_total(operands, oldest, gpu.totals)
     for x in operands:
         p = x.pending if isinstance(x, Array) else None
-        if p is not None and p.late is None and (p.launcher is None or (p.shape == shape and p.born >= oldest)):
+        own = None if p is None else host_of(p)
+        joins = p is not None and p.late is None and (p.launcher is None or (p.shape == shape and p.born >= oldest))
+        if joins and (own is None or host is None or own is host):
+            host = host or own
             args.append(p)
             ops += p.ops
             leaves = leaves + tuple([leaf for leaf in p.leaves if leaf not in leaves]) if leaves else p.leaves
@@ -118,9 +139,9 @@ def pend(launcher, operands, main, dtype):
     if ops > MAX_OPS:  # what is shared was counted more than once
         ops = 1 + distinct(args)
     if ops > MAX_OPS or len(leaves) > MAX_READS:
-        args, ops = [cut(x) for x in operands], 1
+        args, ops, host = [cut(x) for x in operands], 1, None
         leaves = tuple([x for x in args if isinstance(x, Array)])
-    array = wait(Pending(launcher, tuple(args), shape, dtype, main, gpu, ops, leaves))
+    array = wait(Pending(launcher, tuple(args), shape, dtype, main, gpu, ops, leaves, host))
     if total:
         gpu.totals.add(array)
         array.storage  # noqa: B018
@@ -150,9 +171,22 @@ def wait(p):
     return array
 
 
+def wait_for_epilogue(launcher, operands, shape, dtype):
+    """The lazy Array of a product of matrices. Products that have waited too long to be extended go first."""
+    gpu = operands[0].gpu
+    gpu.check(shape, dtype)
+    oldest = moment(gpu) - MAX_AGE
+    for reference in list(gpu.waiting):
+        array = reference()
+        p = array.pending if array is not None else None
+        if p is not None and p.born < oldest and host_of(p) is not None:
+            compute(p)  # so that what it was made of can go
+    return wait(Product(launcher, operands, shape, dtype, dtype, gpu, 1, operands))
+
+
 def wait_to_reduce(launcher, p, shape, dtype, options):
     """The lazy Array of a reduction of a pending value."""
-    late = Pending(launcher, (p,), shape, dtype, p.dtype, p.gpu, 0, p.leaves)
+    late = Pending(launcher, (p,), shape, dtype, p.dtype, p.gpu, 0, p.leaves, host_of(p))
     late.late = options
     return wait(late)
 
@@ -243,13 +277,14 @@ def compute(root, alone=False):
         if root.launcher is None:
             finish(root, gpu.fill(root.shape, root.args[0], root.dtype)._storage)
             return
-        group = [root] if alone else chosen(root)
+        host = host_of(root)
+        group = [root] if alone and host is None else chosen(root, host)
         try:
-            run(group)
+            run(group, host)
         except RuntimeError:  # a kernel that does not compile: whose it is, a smaller one tells
             if len(group) == 1:
                 raise
-            run([root])
+            run([root], host)
         finally:
             # One that failed is not tried again by itself: whoever holds it will hear of it.
             gpu.waiting = [r for r in gpu.waiting if is_waiting(a := r()) and a.pending is not root]
@@ -265,11 +300,23 @@ def at_once(launcher, operands, plan):
     return p.array()
 
 
-def run(group):
+def run(group, host=None):
     """Compute values of one shape in one kernel; in one an op where there is only one, or too many numbers or buffers.
 
     What was one buffer to read may be many by now: operands that got memory of their own.
+    host: the product that all are made of, whose kernel it is then; where that cannot be, the product goes first.
     """
+    if host is not None:
+        made = after_product(group, host) if group != [host] else None
+        if made is not None:
+            for p, storage in zip(group, made, strict=True):
+                finish(p, storage)
+            host.args = host.leaves = ()  # computed, or nobody needs it any more: chosen() saw to that
+            return
+        finish(host, host.launcher.direct(*host.args, dtype=host.dtype)._storage)
+        group = [p for p in group if p is not host]
+        if not group:
+            return
     expression = Expression(group)
     too_many = expression.words > MAX_WORDS or len(expression.leaves) + len(group) > MAX_BUFFERS
     if too_many or (len(expression.nodes) == 1 and expression.leaves):
@@ -289,20 +336,30 @@ def compute_all(gpu):
                 compute(array.pending)
 
 
-def chosen(root):
-    """The root, and the waiting values of its shape that one kernel can also write."""
+def chosen(root, host=None):
+    """The root, and the waiting values of its shape that one kernel can also write; of a host only what is made of it.
+
+    The host is among them where somebody holds it, or will need it for what is not.
+    """
     group, leaves, ops = [root], leaves_of(root.args), root.ops
+    if host is not None and host is not root and host.owner() is not None:
+        group.append(host)
+    most = MAX_BUFFERS - (host is not None and host not in group)
+    others = []
     for reference in root.gpu.waiting:
         array = reference()
         p = array.pending if array is not None else None
-        if p is None or p is root or p.shape != root.shape or p.launcher is None or p.late is not None:
+        if p is None or p in group or p.launcher is None or host_of(p) is not host:
             continue
-        if any([x._storage is None for x in p.leaves]):
+        others.append(p)
+        if p.shape != root.shape or p.late is not None or any([x._storage is None for x in p.leaves]):
             continue
         more = {**leaves, **leaves_of(p.args)}
-        if len(more) + len(group) + 1 <= MAX_BUFFERS and ops + p.ops <= MAX_KERNEL_OPS:
+        if len(more) + len(group) + 1 <= most and ops + p.ops <= MAX_KERNEL_OPS:
             group.append(p)
             leaves, ops = more, ops + p.ops
+    if host is not None and host not in group and any(needs(p, host, group) for p in others):
+        group.append(host)
     return group
 
 
@@ -320,9 +377,11 @@ def operands_of(p):
 
 def finish(p, storage):
     """Record that p is computed: its Array has memory now, and what it was made of may go."""
-    p.storage = storage
+    p.storage, p.host = storage, None
     if p.launcher is not None:
         p.args = ()
+    if p.product:
+        p.leaves = ()
     array = p.owner()
     if array is not None:
         array._storage, array.pending = storage, None

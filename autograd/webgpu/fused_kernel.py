@@ -24,6 +24,7 @@ class Expression:
     """A group of pending values as a list of ops in order, with what they read.
 
     nodes: the pending values, operands first; leaves: the Arrays read; numbers: (value, type).
+    A product of matrices among the nodes has no arguments here: the kernel that they run in has its value.
     """
 
     def __init__(self, group):
@@ -46,7 +47,7 @@ class Expression:
                 inner = [x for x in p.args if not isinstance(x, Array) and hasattr(x, "launcher")]
                 stack.extend((x, False) for x in inner if x.storage is None and x.launcher is not None)
                 continue
-            self.place[id(p)] = len(self.nodes), tuple([self.code(x, p) for x in p.args])
+            self.place[id(p)] = len(self.nodes), () if p.product else tuple([self.code(x, p) for x in p.args])
             self.nodes.append(p)
 
     def code(self, x, user):
@@ -130,8 +131,10 @@ class KernelText:
     """Writes the WGSL of an expression for a rank and a way of reading each leaf.
 
     An invocation makes one element, or four: with vec4 loads where all leaves have them, one by
-    one where a packed output asks for whole words.
+    one where a packed output asks for whole words. z: beside the leaves there is a value of that name.
     """
+
+    z = False
 
     def __init__(self, expression, types, ops, outputs, sizes, walks, how):
         self.types, self.ops, self.outputs = types, ops, outputs
@@ -165,7 +168,9 @@ class KernelText:
     def op_parts(self):
         """(name, text) of each op's file, and of what they share."""
         kinds, files, parts = self.kinds(), {}, []
-        for (launcher, _, out, _), kind in zip(self.ops, kinds, strict=True):
+        for (launcher, _, out, args), kind in zip(self.ops, kinds, strict=True):
+            if not args:
+                continue
             result = "bool" if launcher.out == "bool" else WGSL_TYPES[out][0]
             files[f"{launcher.name}_{kind}_{result}"] = (launcher.name, kind, result)
         for suffix, (name, kind, result) in files.items():
@@ -188,18 +193,20 @@ class KernelText:
 
     def declarations(self):
         lines = ["struct Params { w: array<vec4<u32>, 16> }", "@group(0) @binding(0) var<uniform> p: Params;", *self.inputs()]
-        for j, node in enumerate(self.outputs):
-            memory = in_memory(self.element(node), len(self.lanes) > 1)
-            binding = len(self.leaf_types) + 1 + j
-            lines.append(f"@group(0) @binding({binding}) var<storage, read_write> y{j}: array<{memory}>;")
+        lines += [self.output(j, len(self.leaf_types) + 1 + j) for j in range(len(self.outputs))]
         return "\n".join([*lines, ""])
 
-    def inputs(self):
-        """Declarations of the leaves, from binding 1 on."""
+    def output(self, j, binding):
+        """The declaration of output j."""
+        memory = in_memory(self.element(self.outputs[j]), len(self.lanes) > 1)
+        return f"@group(0) @binding({binding}) var<storage, read_write> y{j}: array<{memory}>;"
+
+    def inputs(self, binding=1):
+        """Declarations of the leaves, from a binding on."""
         lines = []
         for i, ((_, element), (_, reading)) in enumerate(zip(self.leaf_types, self.how, strict=True)):
             memory = in_memory(element, reading == "row")
-            lines.append(f"@group(0) @binding({i + 1}) var<storage, read> x{i}: array<{memory}>;")
+            lines.append(f"@group(0) @binding({binding + i}) var<storage, read> x{i}: array<{memory}>;")
         return lines
 
     def compute(self):
@@ -207,14 +214,14 @@ class KernelText:
         kinds = self.kinds()
         fields = ", ".join(f"y{j}: {WGSL_TYPES[self.ops[node][2]][0]}" for j, node in enumerate(self.outputs))
         names = {"v": "v", "x": "a"}
-        given = ", ".join(f"a{i}: {kind}" for i, (kind, _) in enumerate(self.leaf_types))
-        lines = [f"struct Out {{ {fields} }}", f"fn compute({given}) -> Out {{"]
+        given = [f"a{i}: {kind}" for i, (kind, _) in enumerate(self.leaf_types)] + ["z: f32"] * self.z
+        lines = [f"struct Out {{ {fields} }}", f"fn compute({', '.join(given)}) -> Out {{"]
         for i, ((launcher, _, out, args), kind) in enumerate(zip(self.ops, kinds, strict=True)):
             result = "bool" if launcher.out == "bool" else WGSL_TYPES[out][0]
             values = ", ".join(
                 f"bitcast<{self.numbers[n]}>({self.word(n)})" if code == "k" else f"{names[code]}{n}" for code, n in args
             )
-            value = f"op_{launcher.name}_{kind}_{result}({values})"
+            value = f"op_{launcher.name}_{kind}_{result}({values})" if args else "z"
             lines.append(f"  let v{i} = {rounded(value, out, self.element(i), result)};")
         lines += [f"  return Out({', '.join(f'v{node}' for node in self.outputs)});", "}", ""]
         return "\n".join(lines)
@@ -241,7 +248,7 @@ class KernelText:
 
     def one(self):
         """The function of an element's number."""
-        return ["fn element(i: u32) -> Out {", *self.reads(len(self.numbers) + len(self.how), "i"), "}"]
+        return [f"fn element(i: u32{', z: f32' * self.z}) -> Out {{", *self.reads(len(self.numbers) + len(self.how), "i"), "}"]
 
     def loading(self, four):
         """The function load_x of an element's number, or of that of four: what a kernel calls that reads the first output."""
@@ -266,7 +273,8 @@ class KernelText:
             value = f"vec4<{kind}>({value})" if reading == "row" else f"{kind}({value})"
             lines.append(f"  let r{n} = {f'vec4<{kind}>({value})' if reading == 'splat' else value};")
         for lane in self.lanes if self.wide else [""]:
-            values = ", ".join(f"r{n}.{lane}" if lane else f"r{n}" for n in range(len(self.how)))
+            names = [*(f"r{n}" for n in range(len(self.how))), *["z"] * self.z]
+            values = ", ".join(f"{name}.{lane}" if lane else name for name in names)
             lines.append(f"  {f'let o{lane} =' if self.wide else 'return'} compute({values});")
         return lines
 

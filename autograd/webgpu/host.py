@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ..errors import LinAlgError
+
 
 class OnHost:
     """A launcher that computes with NumPy; every call counts in stats()["host_ops"]."""
@@ -18,5 +22,6 @@ class OnHost:
         try:
             out = self.function(*[gpu.download(x) for x in inputs], **attrs)
         except ValueError as error:  # in the op's name, as on the CPU
-            raise ValueError(f"[{self.name}] {error}; got {' and '.join(f'{x.shape} {x.dtype}' for x in inputs)}") from None
+            kind = LinAlgError if isinstance(error, np.linalg.LinAlgError) else ValueError
+            raise kind(f"[{self.name}] {error}; got {' and '.join(f'{x.shape} {x.dtype}' for x in inputs)}") from None
         return tuple([gpu.upload(y) for y in out]) if isinstance(out, tuple) else gpu.upload(out)

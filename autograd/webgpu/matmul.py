@@ -2,6 +2,7 @@
 
 from struct import Struct
 
+from . import fuse
 from .elementwise import Binary
 from .layout import (
     LONGEST_LOOP,
@@ -25,10 +26,12 @@ LARGE = 1 << 18
 LONGEST_K = 4 * LONGEST_LOOP // 2
 SPLIT_LENGTH = 128
 FEW_TILES = 256
+UNROLLED = 4  # blocks of an invocation whose epilogue software Vulkan compiles in reasonable time
 
 MOST_WORK = 1 << 37  # products a dispatch: a second of a slow GPU, whose driver may end what takes longer
 
 PLACE = Struct("<6I")
+DIMS = 8  # the most dimensions of a batch
 
 LAUNCHERS = []  # whose plans tune.py makes them forget
 pad, cat = Pad(), Cat()
@@ -94,10 +97,15 @@ def queue_product(plan, a, b, y, more=None, turn=0):
     _, kernel, rest, pieces = plan
     if y.dtype in y.gpu.packed:  # whole words are written
         y, more = in_words(y), more if more is None or more.dtype != y.dtype else in_words(more)
-    offsets = a.offset, b.offset, 0 if more is None else more.offset
     arrays = (a, b, y) if more is None else (a, b, y, more)
-    for batch, row, groups in pieces:
-        y.gpu.run(kernel, arrays, PLACE.pack(*offsets, batch, row, turn) + rest, groups)
+    for place, groups in places(pieces, a, b, more, turn):
+        y.gpu.run(kernel, arrays, place + rest, groups)
+
+
+def places(pieces, a, b, more=None, turn=0):
+    """(the parameters that say where it begins, workgroups) of each dispatch."""
+    offsets = a.offset, b.offset, 0 if more is None else more.offset
+    return [(PLACE.pack(*offsets, batch, row, turn), groups) for batch, row, groups in pieces]
 
 
 def turned(a, turn):
@@ -121,16 +129,54 @@ def pieces(groups, work):
 class Matmul:
     """`Matmul()(a, b, bias=None)`: [..., M, K] @ [..., K, N] (+ bias[N]).
 
-    Batch dimensions broadcast, strides are read in place, sums are f32.
+    Batch dimensions broadcast, strides are read in place, sums are f32. One dispatch of floating point waits for what
+    is made of it (epilogue.py).
     """
+
+    name, out = "product", None  # as an op of an expression
+    places = staticmethod(places)
 
     def __init__(self):
         self.plans = Plans()
         LAUNCHERS.append(self)
 
     def __call__(self, a, b, bias=None):
-        y = self.product(a, b, bias, a.gpu.written(a.dtype))
+        dtype = a.gpu.written(a.dtype)
+        operands = (a, b) if bias is None else (a, b, bias)
+        shape = self.may_wait(operands, dtype) if fuse.ENABLED else None
+        y = fuse.wait_for_epilogue(self, operands, shape, dtype) if shape else self.product(a, b, bias, dtype)
         return y if y.dtype == a.dtype else a.gpu.cast(y, a.dtype)
+
+    def key(self, a, b, bias=None):
+        """What a plan depends on."""
+        key = (a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype, b.dtype)
+        return (*key, None if bias is None else bias.strides, a.gpu)
+
+    def may_wait(self, operands, dtype):
+        """The shape of a product that is one dispatch, with memory for all that it reads; None for others."""
+        if any([x.storage.large for x in operands]):
+            return None
+        key = ("waits", *self.key(*operands))
+        shape = self.plans.get(key)
+        if shape is None:
+            shape = self.plans.keep(key, self.shape_of_one(*operands) if dtype.kind == "f" else ())
+        return shape
+
+    def shape_of_one(self, a, b, bias=None):
+        """The shape of a product that is one dispatch; () for others."""
+        shape = (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+        cells, k = element_count(shape), a.shape[-1]
+        if not cells or not k or k > LONGEST_K or 4 * cells > a.gpu.pool.max_binding // 2 or shape[-1] > 32 * MAX_GROUPS:
+            return ()
+        a, b = self.operands(a, b)
+        _, rows, cols = choice(a.gpu, a.shape[-2], shape[-1], element_count(a.shape[:-2]))
+        if a.gpu.info["type"] == "CPU" and rows * cols > UNROLLED:
+            return ()
+        return shape if bias is not None or split_count(a, b) == 1 else ()
+
+    def direct(self, a, b, bias=None, dtype=None):
+        """Compute at once."""
+        return self.product(a, b, bias, dtype)
 
     def product(self, a, b, bias, dtype):
         """The product written in `dtype`: an operand's or float32. b may be of another floating dtype than a (and bias)."""
@@ -141,9 +187,7 @@ class Matmul:
             y = self.in_pieces(a, b, bias, dtype)
             if y is not None:
                 return y
-        extra = None if bias is None else bias.strides
-        key = (a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype, b.dtype)
-        key += (extra, dtype, a.gpu)
+        key = (*self.key(a, b, bias), dtype)
         plan = self.plans.get(key)
         if plan is None:
             return self.first(key, a, b, bias, dtype)
@@ -166,10 +210,8 @@ class Matmul:
         key = ("sums", a.shape, a.strides, a.offset % 4, b.shape, b.strides, b.offset % 4, a.dtype, b.dtype, dtype, gpu)
         plan = self.plans.get(key)
         if plan is None:
-            given = a, b
-            a, b = self.aligned(a, b) if m * n * k >= LARGE else given
-            plan = ((m, n), *self.plan(a, b, None, m, n, dtype, sums=True))
-            if (a, b) == given:
+            plan, a, b, lasting = self.planned(a, b, None, (m, n), dtype, sums=True)
+            if lasting:
                 self.plans.keep(key, plan)
         queue_product(plan, a, b, y, sums, turn)
         return gpu.rounded(y, final), gpu.rounded(sums, final)
@@ -196,21 +238,26 @@ class Matmul:
             return y
         if a.shape[-1] > LONGEST_K:
             return a.gpu.rounded(self.by_pieces(a, b, bias), dtype)
-        whole = a, b
-        folded = fold_batch(a, b)
-        if folded is not None:
-            a, b = folded
+        a, b = self.operands(a, b)
         parts = 1 if bias is not None else split_count(a, b)
         if parts > 1:
             return self.split(a, b, parts, shape, dtype)
-        m, n = a.shape[-2], b.shape[-1]
-        if element_count(shape) * a.shape[-1] >= LARGE:
-            a, b = self.aligned(a, b)
-        plan = (shape, *self.plan(a, b, bias, m, n, dtype))
-        if (a, b) == (whole if folded is None else folded):
+        plan, a, b, lasting = self.planned(a, b, bias, shape, dtype)
+        if lasting:
             self.plans.keep(key, plan)
         queue_product(plan, a, b, y, bias)
         return y
+
+    def operands(self, a, b):
+        """The operands, as one product of a taller a where that can be."""
+        return fold_batch(a, b) or (a, b)
+
+    def planned(self, a, b, bias, shape, dtype, **options):
+        """(plan, the operands that its kernel reads, whether these are a and b): a large one's may be padded copies."""
+        m, n, given = a.shape[-2], b.shape[-1], (a, b)
+        if element_count(shape) * a.shape[-1] >= LARGE:
+            a, b = self.aligned(a, b)
+        return (shape, *self.plan(a, b, bias, m, n, dtype, **options)), a, b, (a, b) == given
 
     def aligned(self, a, b):
         """The operands, one that only the slow accessor could read copied with padding."""
@@ -239,8 +286,8 @@ class Matmul:
         y = sum_over(self.product(a, b, None, partial_type(a)), (0,), dtype=a.gpu.written(dtype))
         return a.gpu.rounded(y.view(shape, contiguous_strides(shape), 0), dtype)
 
-    def plan(self, a, b, bias, m, n, dtype, sums=False):
-        """(kernel, parameters after the place, pieces); operands may be padded."""
+    def plan(self, a, b, bias, m, n, dtype, sums=False, tail=None):
+        """(kernel, parameters after the place, pieces); operands may be padded. tail: what stores instead (epilogue.py)."""
         k = a.shape[-1]
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
         count = element_count(batch)
@@ -255,12 +302,12 @@ class Matmul:
                 "Multiply in pieces."
             )
         finish = "sums" if sums else "plain" if bias is None else "bias"
-        kernel = self.kernel(name, a, b, finish, n, (rows, cols), dtype)
+        kernel = self.kernel(name, a, b, finish, n, (rows, cols), dtype, tail)
         words = [0 if bias is None else bias.strides[-1], m, n, k, len(sizes), 0]
         words += [*a.strides[-2:], *b.strides[-2:], *dim_words(sizes, a_batch, b_batch)]
         return kernel, pack_words(words), pieces(groups, 1024 * rows * cols * k)
 
-    def kernel(self, name, a, b, finish, n, tile, dtype):
+    def kernel(self, name, a, b, finish, n, tile, dtype, tail=None):
         """The kernel for these strides, this n and this tile; `finish`: lib/matmul_<finish>.wgsl."""
         gpu, (_, element) = a.gpu, a.gpu.types[dtype]
         pairs = dtype in gpu.packed
@@ -268,11 +315,15 @@ class Matmul:
             "matmul",
             f"matmul_a_{order(a, True, 'along_k', 'along_m')}",
             f"matmul_b_{order(b, False, 'along_n', 'along_k')}",
-            "matmul_store" if n % 4 else "matmul_store_pairs" if pairs else "matmul_store4",
             f"matmul_{finish}_pairs" if pairs and finish == "sums" else f"matmul_{finish}",
         )
         constants = "const ROWS = {}u;\nconst COLS = {}u;\n".format(*tile)
+        types = {**gpu.alias_types(a.dtype), "F": gpu.types[b.dtype][1]}
+        if tail is not None:
+            return tail.compiled(name, libs, constants, types)
+        libs += ("matmul_store" if n % 4 else "matmul_store_pairs" if pairs else "matmul_store4",)
+        constants += f"const DIMS = {DIMS}u;\n"
         if pairs:
             constants += f"fn words(v: vec4<f32>) -> vec2<u32> {{ return {element}_words(v); }}\n"
             libs += (element,) if dtype not in (a.dtype, b.dtype) else ()
-        return gpu.kernel(name, libs, constants, O=element, F=gpu.types[b.dtype][1], **gpu.alias_types(a.dtype))
+        return gpu.kernel(name, libs, constants, O=element, **types)

@@ -21,6 +21,12 @@ PACKED = ("half2", "bfloat2")
 READ = re.compile(r"var<storage, read> (\w+): array<(vec4<)?([EF])>?>;")
 
 
+def aliases(types):
+    """(WGSL text that declares these types, which of E and F are packed and the lib that reads each)."""
+    text = "".join(f"alias {alias} = {'f32' if kind in PACKED else kind};\n" for alias, kind in types.items())
+    return text, tuple((alias, types[alias]) for alias in "EF" if types.get(alias) in PACKED)
+
+
 def reading(text, packed):
     """A part of a module whose read-only `array<E>` or `array<F>` are packed: their loads become calls.
 

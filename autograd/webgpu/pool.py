@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 import wgpu
 
-from .buffers import OutOfMemoryError, failure
+from .buffers import OutOfMemoryError, failure, is_out_of_memory
 
 MIN_CLASS = 256
 EXACT_ABOVE = 1 << 16
@@ -103,27 +103,35 @@ class Pool:
 
     def allocate(self, size, usage=TENSOR):
         """A new device buffer, with a second attempt once everything that can be given back was."""
-        try:
-            try:
-                return self._allocate(size, usage)
-            except wgpu.GPUOutOfMemoryError:
-                return self._allocate_again(size, usage)
-        except wgpu.GPUError as error:
-            raise failure(f"[wgpu] no buffer of {size:,} bytes", error) from error
+        return self.attempt(lambda: self._allocate(size, usage), f"buffer of {size:,} bytes")
 
     def _allocate(self, size, usage):
         return self.device.create_buffer(size=size, usage=usage)
 
-    def _allocate_again(self, size, usage):
+    def attempt(self, work, what):
+        """work(), which takes memory of the device for `what`; once more, where it is short, when all was given back."""
+        try:
+            try:
+                return work()
+            except wgpu.GPUError as error:
+                if not is_out_of_memory(error):
+                    raise
+            return self._attempt_again(work, what)
+        except wgpu.GPUError as error:
+            raise failure(f"[wgpu] no {what}", error) from error
+
+    def _attempt_again(self, work, what):
         gc.collect()  # tensors in reference cycles
         self.drain()  # what is queued keeps its buffers until it is done
         self.trim()
         try:
-            return self._allocate(size, usage)
-        except wgpu.GPUOutOfMemoryError as error:
+            return work()
+        except wgpu.GPUError as error:
+            if not is_out_of_memory(error):
+                raise
             live = self.live()
             raise OutOfMemoryError(
-                f"[wgpu] no room for a buffer of {size:,} bytes; {live[0]} buffers with "
+                f"[wgpu] no room for a {what}; {live[0]} buffers with "
                 f"{live[1]:,} bytes are in use. Free tensors or use smaller batches."
             ) from error
 

@@ -14,6 +14,7 @@ from .timestamps import label
 MAX_BATCH = 512
 STAGED_LIMIT = 1 << 18
 KEEP_MAPPABLE = 1 << 24
+PROBED = 1 << 20  # bytes of an upload from which on it is asked first whether there is room
 # Beside dispatches (tuples), the queue holds these: both are false.
 COPY, SKIPPED = None, ()
 EMPTY_SLOT = bytes(SLOT_BYTES)
@@ -86,6 +87,8 @@ class Queue:
                     self.flush()
 
     def _write(self, gpu_buffer, data):
+        if data.nbytes > PROBED:  # where memory is short, wgpu loses the device in a write, and not here
+            self.pool.allocate(data.nbytes, wgpu.BufferUsage.MAP_WRITE | wgpu.BufferUsage.COPY_SRC)
         try:
             self.device.queue.write_buffer(gpu_buffer, 0, data)
         except wgpu.GPUError as error:

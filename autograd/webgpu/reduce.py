@@ -134,7 +134,7 @@ class Fold:
 
     def __call__(self, x, axes, keepdims=False, dtype=None):
         p = x.pending
-        if p is not None and p.launcher is not None and p.late is None and fuse.ENABLED:
+        if p is not None and p.launcher is not None and p.late is None and not p.product and fuse.ENABLED:
             final = np.dtype(dtype) if dtype is not None else self.result_dtype(x.dtype)
             if final not in x.gpu.packed:
                 x.gpu.check(out_shape(x.shape, axes, keepdims), final)
@@ -143,7 +143,7 @@ class Fold:
 
     def reduce(self, p, axes, keepdims, dtype):
         """The reduction of a pending value: of its expression, where nobody else wants the value."""
-        if p.storage is None and p.owner() is None:
+        if p.storage is None and p.owner() is None and fuse.host_of(p) is None:
             expression = Expression([p])
             if suits(expression, p.gpu):
                 return self.of_expression(expression, axes, keepdims, dtype)

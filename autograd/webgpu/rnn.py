@@ -15,7 +15,7 @@ import numpy as np
 from .buffers import Array
 from .elementwise import Binary
 from .large import part, raw, spread
-from .layout import LONGEST_LOOP
+from .layout import LONGEST_LOOP, element_count
 from .movement import Cat, copy, copy_into
 from .pieces import in_words, refuse, room
 from .rnn_products import GATES, dense, gradients, input_products, joined, state_before, state_weights
@@ -167,7 +167,7 @@ class Forward:
         self.name = self.cell = name
 
     def __call__(self, x: Array, h0: Array, w_ih: Any, w_hh: Array, b_ih: Any, b_hh: Any, c0: Any, w_hr: Any, *,
-                 mask: np.ndarray | None = None, reverse: bool = False, save: bool = True, relu: bool = False) -> tuple:  # fmt: skip
+                 mask: Any = None, reverse: bool = False, save: bool = True, relu: bool = False) -> tuple:  # fmt: skip
         gpu, dtype, units = x.gpu, x.dtype, w_hh.shape[0] // GATES[self.cell]
         sizes = _Sizes(self.cell, (x.shape[0], *h0.shape), units, w_hr is not None, False)
         if not sizes.elements:
@@ -207,14 +207,19 @@ class Forward:
         """The same of more than that: a box after the other, in the order of time."""
         gpu, (rows, spans) = x.gpu, cuts
         y = gpu.empty((sizes.steps, sizes.batch, sizes.width), x.dtype)
-        saved = gpu.empty((SAVED[self.cell], sizes.steps if save else 0, sizes.batch, sizes.units), FLOAT32)
+        shape = (SAVED[self.cell], sizes.steps if save else 0, sizes.batch, sizes.units)
+        if 4 * element_count(shape) > gpu.pool.max_bytes:
+            raise ValueError(
+                f"[{self.name}] what it keeps for backward, {4 * element_count(shape):,} bytes of shape {shape}, is more than a "
+                f"buffer of this adapter holds, {gpu.pool.max_bytes:,}. Pass checkpoint=k, or fewer rows or steps."
+            )
+        saved = gpu.empty(shape, FLOAT32)
         ends = []
         for some in rows:
             h, c = _cut(h0, some), _cut(c0, some)
             for span in reversed(spans) if reverse else spans:
-                given_x, inside = _cut(x, span, some), _masked(mask, span, some)
-                found = self._box(sizes.of(span, some), given_x, h, c, given, inside, reverse=reverse, save=save, relu=relu)  # type: ignore[arg-type]
-                part_y, h, c, kept = found
+                parts: tuple = (_cut(x, span, some), h, c, given, _masked(mask, span, some))
+                part_y, h, c, kept = self._box(sizes.of(span, some), *parts, reverse=reverse, save=save, relu=relu)
                 copy_into(raw(y, (span, some, (0, sizes.width))), part_y)
                 if kept.size:
                     copy_into(raw(saved, ((0, saved.shape[0]), span, some, (0, sizes.units))), kept)
@@ -230,7 +235,7 @@ class Backward:
         self.name, self.cell = name, name.removesuffix("_backward")
 
     def __call__(self, dy: Any, dhn: Any, dcn: Any, x: Array, h0: Array, w_ih: Any, w_hh: Array, c0: Any, w_hr: Any, y: Array,
-                 saved: Any, *, needs: tuple, mask: np.ndarray | None = None, reverse: bool = False, relu: bool = False) -> tuple:  # fmt: skip
+                 saved: Any, *, needs: tuple, mask: Any = None, reverse: bool = False, relu: bool = False) -> tuple:  # fmt: skip
         gpu, dtype, units = y.gpu, y.dtype, w_hh.shape[0] // GATES[self.cell]
         sizes = _Sizes(self.cell, y.shape, units, w_hr is not None, True)
         rows, spans = sizes.boxes(self.name, gpu) if sizes.elements else ([], [])
@@ -281,9 +286,9 @@ class Backward:
                 if c is not None and not first:
                     c = _at(saved.view(saved.shape[1:], saved.strides[1:], saved.offset + 4 * saved.strides[0]), place, some)
                 kept = None if saved is None else _cut(saved, (0, saved.shape[0]), span, some)
-                parts = (_cut(dy, span, some), dh, dc, _cut(x, span, some), h, c, _cut(y, span, some), kept)
-                found, dh, dc = self._box(sizes.of(span, some), *parts, _masked(mask, span, some), FLOAT32, needs=needs,
-                                          reverse=reverse, **weights)  # type: ignore[arg-type]  # fmt: skip
+                parts: tuple = (_cut(dy, span, some), dh, dc, _cut(x, span, some), h, c, _cut(y, span, some), kept)
+                parts += (_masked(mask, span, some), FLOAT32)
+                found, dh, dc = self._box(sizes.of(span, some), *parts, needs=needs, reverse=reverse, **weights)
                 if dx is not None:
                     copy_into(raw(dx, (span, some, (0, x.shape[2]))), found[0])
                 total = [b if a is None else _add(a, b) for a, b in zip(total, [None, *found[1:]], strict=True)]

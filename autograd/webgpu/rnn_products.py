@@ -15,7 +15,7 @@ from .large import spread
 from .layout import contiguous_strides
 from .matmul import Matmul, turned
 from .movement import Cat, copy, narrow
-from .pieces import shown
+from .pieces import room, shown
 from .reduce import Fold
 
 GATES = {"gru": 3, "gru_before": 3, "lstm": 4, "rnn": 1}
@@ -24,8 +24,8 @@ _cat, _matmul, _sum, _add, _mul = Cat(), Matmul(), Fold("sum"), Binary("add"), B
 
 
 def dense(x: Any) -> Array:
-    """x, or a copy whose elements follow one another, as a kernel can bind it."""
-    x = shown(x)
+    """x, or a copy whose elements follow one another, as a kernel can bind it; of what is too large only products see parts."""
+    x = shown(x) if x.size <= room(x.gpu) else x
     return x if x.is_contiguous() else copy(x)
 
 

@@ -81,7 +81,7 @@ def clipped():
 
 
 # The most dispatches of a step, as it is today.
-MOST = {"mlp": (mlp, 14), "gru": (gru, 20), "gru, 24 steps": (lambda: gru(24), 20), "encoder": (encoder, 70), "small": (small, 1),
+MOST = {"mlp": (mlp, 11), "gru": (gru, 20), "gru, 24 steps": (lambda: gru(24), 20), "encoder": (encoder, 59), "small": (small, 1),
         "clipped": (clipped, 25)}  # fmt: skip
 
 

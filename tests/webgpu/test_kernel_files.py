@@ -1,5 +1,6 @@
 """What every kernel's file says of itself, and how many compiled kernels are kept."""
 
+import gc
 import re
 from pathlib import Path
 
@@ -40,3 +41,14 @@ def test_the_least_recently_used_kernel_is_dropped(gpu, monkeypatch):
     assert compiled("b") == 1  # gone
     assert len(gpu.pipelines.kernels) == pipelines.MAX_KERNELS
     np.testing.assert_array_equal(gpu.download(Binary("add")(x, x)), 2)  # compiled again where it must be
+
+
+def test_a_kernel_that_is_dropped_is_gone(gpu, monkeypatch):
+    """Plans keep what they launch: they are forgotten before they keep more than that."""
+    monkeypatch.setattr(gpu.pipelines, "kernels", {})
+    monkeypatch.setattr(pipelines, "MAX_KERNELS", 6)
+    for name in range(20):
+        gpu.kernel("fill", (), f"// one of many: {name}\n")
+    gc.collect()
+    alive = [kernel for kernel in gc.get_objects() if isinstance(kernel, pipelines.Kernel)]
+    assert sum("one of many" in kernel.source.text() for kernel in alive) <= 6

@@ -89,7 +89,7 @@ def test_a_dispatch_binds_no_buffer_twice_that_it_writes(name, shares_gradient, 
 def test_operands_computed_meanwhile_are_no_more_than_a_kernel_binds(dtype, gpu, monkeypatch):
     """A sum reads x alone while it waits; then its operands get memory of their own, each a buffer to read."""
     monkeypatch.setattr(fuse, "ENABLED", True)
-    monkeypatch.setattr(fuse, "chosen", lambda root: [root])
+    monkeypatch.setattr(fuse, "chosen", lambda root, host=None: [root])
     x = ag.tensor([1, 2, 3], device="wgpu").to(dtype)
     parts = [x + k for k in range(9)]
     total = sum(parts[1:], parts[0])

@@ -5,7 +5,7 @@ import pytest
 
 import autograd as ag
 from autograd import nn
-from autograd.webgpu import attention, matmul, rnn
+from autograd.webgpu import attention, foreach, matmul, rnn
 
 
 def drawn(*shape, seed=0):
@@ -69,3 +69,16 @@ def test_products(wgpu, monkeypatch, gpu):
         np.testing.assert_array_equal(gpu.download(got), want)
     np.testing.assert_array_equal(sums[0], np.roll(whole, 30, 0))
     np.testing.assert_allclose(sums[1], np.roll(drawn(100, 40).sum(1), 30), rtol=1e-4, atol=1e-5)
+
+
+def test_the_norm_of_very_many_gradients(wgpu, monkeypatch):
+    """Of 36,865 parts, which are more than an invocation of software Vulkan walks twice; some are zeros, one is huge."""
+    monkeypatch.setattr(foreach, "SHARE", 1)
+    few = [np.full(4096, k % 3, np.float32) for k in range(63)] + [np.full(1, 1e25, np.float32)]
+    for grads in (few[:-1], few, [*few, np.full(1, np.nan, np.float32)]):
+        parameters = [ag.zeros(*g.shape, device="wgpu", requires_grad=True) for g in grads]
+        for p, g in zip(parameters, grads, strict=True):
+            p.grad = ag.tensor(g, device="wgpu")
+        want = np.linalg.norm(np.concatenate(grads).astype(np.float64))
+        np.testing.assert_allclose(nn.utils.clip_grad_norm_(parameters, 1.0).item(), want, rtol=1e-5)
+        np.testing.assert_allclose(parameters[1].grad.numpy(), grads[1] / want, rtol=1e-5)

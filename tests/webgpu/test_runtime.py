@@ -9,6 +9,7 @@ import autograd as ag
 from autograd import webgpu
 from autograd.webgpu import fuse, shaders
 from autograd.webgpu.launch import Adam, Binary, Matmul, Reduce, Softmax, Unary, copy_into, full
+from autograd.webgpu.switches import switched
 
 REPORT = """
 import sys
@@ -35,6 +36,16 @@ def test_the_safe_path_gives_the_same_bits(gpu, run):
     fast, safe = (run(REPORT, AUTOGRAD_WGPU_SAFE=value) for value in ("0", "1"))
     assert b"FastRecorder" in fast.stderr and b"SafeRecorder" in safe.stderr
     assert len(fast.stdout) == 280 and fast.stdout == safe.stdout
+
+
+@pytest.mark.parametrize("name", ["AUTOGRAD_FUSE", "AUTOGRAD_WGPU_SAFE", "AUTOGRAD_WGPU_NO_F16"])
+def test_a_switch_is_0_or_1(name, monkeypatch):
+    for value, want in (("0", False), ("1", True), ("", "default")):
+        monkeypatch.setenv(name, value)
+        assert switched(name, "default") == want
+    monkeypatch.setenv(name, "off")
+    with pytest.raises(ValueError, match=rf'{name} is "0" or "1" or not set; got \'off\''):
+        switched(name, True)
 
 
 def test_an_adapter_that_is_not_there(run):
@@ -89,6 +100,13 @@ def test_downloads_copy_once(gpu, check, rng):
             got = gpu.download(view)
             assert got.flags.owndata and got.flags.writeable and got.flags.c_contiguous
             np.testing.assert_array_equal(got, want)
+
+
+def test_a_column_is_downloaded_without_the_rest(gpu, rng):
+    x = rng.standard_normal((300, 300)).astype(np.float16)
+    a, before = gpu.upload(x), gpu.counters["bytes_downloaded"]
+    np.testing.assert_array_equal(gpu.download(a.view((3, 100), (300 * 100, 300), 7)), x[:, 7].reshape(3, 100))
+    assert gpu.counters["bytes_downloaded"] - before == 600
 
 
 def test_a_full_queue_submits_itself(gpu):

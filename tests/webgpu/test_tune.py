@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import autograd as ag
-from autograd.webgpu import tune
-from autograd.webgpu.launch import Matmul
+from autograd.webgpu import fuse, tune
+from autograd.webgpu.launch import Matmul, Unary
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def restored(gpu):
 
 @pytest.mark.parametrize("candidate", tune.CANDIDATES)
 @pytest.mark.parametrize("m, k, n", [(1, 1, 1), (5, 7, 3), (33, 20, 40), (64, 33, 70), (70, 64, 36)])
-def test_every_candidate_is_right(candidate, m, k, n, gpu, check, rng):
+def test_every_candidate_is_right(candidate, m, k, n, gpu, check, rng, monkeypatch):
     tune.use(gpu, dict.fromkeys(tune.SAMPLES, candidate))
     a, b = rng.standard_normal((2, m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
     bias = rng.standard_normal(n).astype(np.float32)
@@ -29,6 +29,14 @@ def test_every_candidate_is_right(candidate, m, k, n, gpu, check, rng):
     for right in (y, turned):
         check(Matmul()(x, right), a @ b, rtol=1e-5, atol=2e-5)
     check(Matmul()(x, y, gpu.upload(bias)), a @ b + bias, rtol=1e-5, atol=2e-5)
+    if m == 33:  # with what is made of it in the same kernel
+        monkeypatch.setattr(fuse, "ENABLED", True)
+        monkeypatch.setitem(gpu.info, "type", "DiscreteGPU")  # a CPU's compiler takes seconds for large tiles
+        before = ag.wgpu.stats()["dispatches"]
+        product = Matmul()(x, y, gpu.upload(bias))
+        monkeypatch.undo()
+        check(Unary("relu")(product), np.maximum(a @ b + bias, 0), rtol=1e-5, atol=2e-5)
+        assert ag.wgpu.stats()["dispatches"] == before + 1
     for turn in (0, m // 2):
         product, sums = Matmul().with_sums(x.view((m, k), (k, 1), 0), y, turn)
         check(product, np.roll(a[0] @ b, turn, 0), rtol=1e-5, atol=2e-5)

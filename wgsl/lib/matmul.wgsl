@@ -16,7 +16,8 @@ struct Params {
   a_col: u32,
   b_row: u32,
   b_col: u32,
-  dims: array<vec4<u32>, 8>,  // of the batch: size, stride of a, stride of b
+  dims: array<vec4<u32>, DIMS>,     // of the batch: size, stride of a, stride of b
+  w: array<vec4<u32>, 12u - DIMS>,  // of what is made of the product before it is stored: webgpu/epilogue.py
 }
 @group(0) @binding(0) var<uniform> p: Params;
 

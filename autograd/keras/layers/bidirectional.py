@@ -24,11 +24,11 @@ def again(layer: Recurrent, **changes: Any) -> Any:
 class Bidirectional(Layer):
     """A recurrent layer forwards and a twin of it backwards; outputs of both together.
 
-    layer: its configuration is used twice, not its weights. merge_mode: how the two outputs become one: "concat" (along
-    features, forward first), "sum", "mul", "ave", or None (both are returned). backward_layer: another layer for the way
-    back, which must have go_backwards. With return_sequences the backward outputs are turned, so that step t of both
-    belongs to input t, and masked steps give zeros in both. Returned states: the forward ones, then the backward ones;
-    initial_state and reset_states take them so too.
+    layer: its configuration is used twice (its checkpoint too), not its weights. merge_mode: how two outputs become one:
+    "concat" (along features, forward first), "sum", "mul", "ave", or None (both are returned). backward_layer: another
+    layer for the way back, which must have go_backwards. With return_sequences the backward outputs are turned, so that
+    step t of both belongs to input t, and masked steps give zeros in both. Returned states: the forward ones, then the
+    backward ones; initial_state and reset_states take them so too.
 
     Calling: as Recurrent. ValueError for another merge_mode, and for layers whose options do not fit together; TypeError
     for a layer that is not recurrent.

@@ -80,6 +80,8 @@ class RNN(Recurrent):
             raise ValueError(f"[{self.name}] at least one step; got inputs with none")
         for name in ("reset_dropout_mask", "reset_recurrent_dropout_mask"):
             getattr(self.cell, name, lambda: None)()
+        if mask is not None:  # what no number is would go on into gradients, as NaN times 0
+            x = where(x.isfinite() | on_device(mask[..., None], x), x, 0.0)
         structure = self.state_size
         run = self.cell if callable(self.cell) else self.cell.call
         inputs, outputs = x.unbind(0), []

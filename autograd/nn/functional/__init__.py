@@ -1,6 +1,7 @@
 """The layers and losses as functions, one family a file. PyTorch's names, arguments and numbers."""
 
 from ...cast import listed
+from ...errors import saying_what_came
 from ...ops.matmul import linear
 from ...ops.softmax import log_softmax, softmax
 from .activation import (
@@ -119,6 +120,7 @@ __all__ = [
 
 for _name in __all__:
     _function = listed(globals()[_name], _name)  # what autocast has in its lists looks whether it is on
-    if _function is not globals()[_name]:
+    if _function.__module__ != "autograd":  # what is public there says so already
+        _function = saying_what_came(_function, _name)
         _function.__module__ = __name__  # where pickle finds it: a loss is sent to other processes
         globals()[_name] = _function
