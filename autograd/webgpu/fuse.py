@@ -8,6 +8,7 @@ place first computes what still has to read the old values, so order is that of 
 AUTOGRAD_FUSE=0 computes every op at once.
 """
 
+from threading import get_ident
 from weakref import ref
 
 import numpy as np
@@ -38,11 +39,12 @@ class Pending:
     ops, leaves: how many ops the whole expression has, and which Arrays it reads. storage: once
     computed. owner: a weak reference to the Array that stands for it. late: None, or the options of a
     reduction of another Pending, which waits to see whether anybody else wants what it reduces.
-    host: the product of matrices that it is made of; there is at most one.
+    host: the product of matrices that it is made of; there is at most one. thread: whose it is: with other threads' values
+    a kernel would be another one each time.
     """
 
     __slots__ = ("launcher", "args", "shape", "dtype", "main", "gpu", "ops", "leaves")
-    __slots__ += ("storage", "owner", "late", "born", "host")
+    __slots__ += ("storage", "owner", "late", "born", "host", "thread")
     product = False
 
     def __init__(self, launcher, args, shape, dtype, main, gpu, ops, leaves, host=None):
@@ -50,7 +52,7 @@ class Pending:
         self.shape, self.dtype, self.main, self.gpu = shape, dtype, main, gpu
         self.ops, self.leaves, self.host = ops, leaves, host
         self.storage = self.late = None
-        self.born = moment(gpu)
+        self.born, self.thread = moment(gpu), get_ident()
 
     def mentions(self, array):
         """How many references to `array` this expression holds."""
@@ -352,7 +354,9 @@ def chosen(root, host=None):
         if p is None or p in group or p.launcher is None or host_of(p) is not host:
             continue
         others.append(p)
-        if p.shape != root.shape or p.late is not None or any([x._storage is None for x in p.leaves]):
+        if p.thread != root.thread or p.shape != root.shape or p.late is not None:
+            continue
+        if any([x._storage is None for x in p.leaves]):
             continue
         more = {**leaves, **leaves_of(p.args)}
         if len(more) + len(group) + 1 <= most and ops + p.ops <= MAX_KERNEL_OPS:
