@@ -27,7 +27,7 @@ UNTRACKED = Views()  # of every view made under no_grad
 
 def track_view(view: Tensor, x: Tensor, op: Any, attrs: dict) -> None:
     """Note that `view` = op(x, **attrs) shows x's memory, if it does."""
-    data, source = view.data, x.data
+    data, source = view.array, x.array
     if data.__class__ is ndarray:
         shared = data is source or data.base is source or (source.base is not None and data.base is source.base)
     else:
@@ -75,7 +75,7 @@ def assign(x: Tensor, value: Tensor, name: str, fresh: bool = False) -> Tensor:
             f"[{name}] a leaf that requires grad cannot be changed in place while recording. "
             "Use `with ag.no_grad():`, or an out-of-place operation."
         )
-    write(x, value.data, name, fresh and not recording)
+    write(x, value.array, name, fresh and not recording)
     if not recording:
         return x
     if base is None:
@@ -104,15 +104,15 @@ def write(x: Tensor, data: Any, name: str, fresh: bool = False) -> None:
 
     On the GPU, where a copy is a dispatch, x takes a fresh value over instead, if nobody else sees its old memory.
     """
-    strides = x.data.strides
-    if 0 in strides and x.data.size and any(s == 0 and n > 1 for s, n in zip(strides, x.data.shape, strict=True)):
+    strides = x.array.strides
+    if 0 in strides and x.array.size and any(s == 0 and n > 1 for s, n in zip(strides, x.array.shape, strict=True)):
         raise RuntimeError(f"[{name}] elements of an expanded tensor share memory; clone() it before changing it")
-    if x.data.__class__ is ndarray:
-        if not x.data.flags.writeable:
+    if x.array.__class__ is ndarray:
+        if not x.array.flags.writeable:
             raise RuntimeError(f"[{name}] the memory is read-only; clone() the tensor before changing it")
-        x.data[...] = data
-    elif fresh and data.replaces(x.data):
-        x.data = data
+        x.array[...] = data
+    elif fresh and data.replaces(x.array):
+        x.array = data
     else:
-        x.data.gpu.copy_into(x.data, data)
+        x.array.gpu.copy_into(x.array, data)
     x.version[0] += 1

@@ -244,8 +244,8 @@ def _unscale(grads: list[Tensor], factor: float) -> bool:
         if not g.numel():
             continue
         g.mul_(factor)
-        if g.data.__class__ is np.ndarray:
-            broken = broken or not _finite(g.data)
+        if g.array.__class__ is np.ndarray:
+            broken = broken or not _finite(g.array)
         else:
             flags.append(g.isfinite().all())
     return broken or (bool(flags) and not bool(stack(flags).all()))

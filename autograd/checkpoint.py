@@ -96,7 +96,7 @@ class _Writer:
 
     def _name(self, t: Tensor, keys: tuple) -> str:
         """The name under which the tensor's values are saved; one for all that share memory, shape and strides."""
-        data = t.data
+        data = t.array
         if isinstance(data, np.ndarray):
             memory: tuple = (data.__array_interface__["data"][0], data.shape, data.strides, data.dtype.str)
         else:

@@ -195,7 +195,7 @@ def move(x: Tensor, device: Device) -> Tensor:
 def rebuild(kind: type, array: np.ndarray, device: str, requires_grad: bool) -> Tensor:
     """Undo pickling."""
     t = place(array, device)
-    twin = rewrap(t.data, [0])
+    twin = rewrap(t.array, [0])
     twin.__class__ = kind
     twin._requires_grad = requires_grad
     return twin

@@ -143,7 +143,7 @@ promote_types = _wider
 
 
 def _weighted(x: object) -> tuple[DType, int]:
-    data = getattr(x, "data", None)
+    data = getattr(x, "array", None)
     if data is not None and hasattr(x, "requires_grad"):
         return BY_NUMPY[data.dtype], 2 if data.shape else 1
     return scalar_dtype(x), 0  # type: ignore[arg-type]

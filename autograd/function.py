@@ -186,7 +186,7 @@ class Function:
 def _record(cls: type[Function], ctx: FunctionCtx, edges: tuple, args: tuple, results: tuple) -> tuple:
     """Put the function on the tape; results that are arguments come back as tensors of their own."""
     taken = {id(x) for x in args}
-    fresh = tuple([rewrap(y.data, y.version) if id(y) in taken and isinstance(y, Tensor) else y for y in results])
+    fresh = tuple([rewrap(y.array, y.version) if id(y) in taken and isinstance(y, Tensor) else y for y in results])
     constant = {id(y) for y in ctx._constant}
     moving = [_is_moving(y) and id(y) not in constant for y in results]
     if not any(moving):
@@ -194,12 +194,12 @@ def _record(cls: type[Function], ctx: FunctionCtx, edges: tuple, args: tuple, re
     first = next(y for y in results if isinstance(y, Tensor))
     outputs = [(y.shape, y.dtype, y.device) if isinstance(y, Tensor) else ((), dtypes.float32, "cpu") for y in results]
     attrs = {"ctx": ctx.__dict__, "outputs": outputs, "places": ()}
-    node = make_node(_op_of(cls, len(results)), edges, attrs, first.data)
-    node.gpu = None if first.data.__class__ is ndarray else first.data.gpu
+    node = make_node(_op_of(cls, len(results)), edges, attrs, first.array)
+    node.gpu = None if first.array.__class__ is ndarray else first.array.gpu
     _save(node, ctx._to_save, results, fresh, moving)
     for i, (y, moves) in enumerate(zip(fresh, moving, strict=True)):
         if moves:
-            y.node = node if len(results) == 1 else make_pick(node, i, y.data)
+            y.node = node if len(results) == 1 else make_pick(node, i, y.array)
             y._requires_grad = True
     ctx._constant = ()
     return fresh
@@ -222,7 +222,7 @@ def _save(node: Node, tensors: tuple, results: tuple, fresh: tuple, moving: list
         else:
             places.append((OUTPUT, at if moving[at] else -1, len(kept)))
             saved.append(None)
-            kept.append((t.data, t.version, t.version[0]))
+            kept.append((t.array, t.version, t.version[0]))
     node.attrs["places"] = places
     node.saved, node.kept = tuple(saved), tuple(kept)
     node.versions = tuple([None if t is None else t.version[0] for t in saved])

@@ -102,13 +102,13 @@ class _Check:
                     f"[{self.name}] {self._input(i)} is {x.dtype.name}: its rounding drowns differences of {self.eps:g}. "
                     "Pass float64 on the CPU, as in x.cpu().double()"
                 )
-            if x.numel() and any(s == 0 and n > 1 for s, n in zip(x.data.strides, x.shape, strict=True)):
+            if x.numel() and any(s == 0 and n > 1 for s, n in zip(x.array.strides, x.shape, strict=True)):
                 raise ValueError(f"[{self.name}] elements of {self._input(i)} share memory (it was expanded); pass its clone()")
-            if not x.data.flags.writeable:
+            if not x.array.flags.writeable:
                 raise ValueError(f"[{self.name}] the memory of {self._input(i)} is read-only; pass its clone()")
             for j in self.moved[: self.moved.index(i)]:
                 other = self.inputs[j]
-                if other is not x and np.shares_memory(x.data, other.data):
+                if other is not x and np.shares_memory(x.array, other.array):
                     raise ValueError(f"[{self.name}] {self._input(j)} and {self._input(i)} share memory; pass a clone()")
 
     def _input(self, i: int) -> str:
@@ -123,13 +123,13 @@ class _Check:
         return [y for y in outputs if y.dtype.is_floating_point]
 
     def _values(self) -> list[np.ndarray]:
-        return [y.data.reshape(-1).copy() for y in self._outputs()]
+        return [y.array.reshape(-1).copy() for y in self._outputs()]
 
     def run(self, fast: bool) -> None:
         """Raise GradcheckError where the function is not deterministic or a gradient is wrong."""
         first, again = self._outputs(), self._outputs()
         for k, (y, z) in enumerate(zip(first, again, strict=True)):
-            if not self._same(y.data, z.data):
+            if not self._same(y.array, z.array):
                 raise GradcheckError(f"[{self.name}] two runs of the function differ in output {k}; fix its randomness")
         if fast:
             self._run_fast(first, again)
@@ -165,7 +165,7 @@ class _Check:
             dy = wrap(seed.reshape(y.shape))
             grads = grad(out, wanted, dy, retain_graph=True, allow_unused=True)
             zeros = [np.zeros(x.numel()) for x in wanted]
-            runs.append([o if g is None else g.data.reshape(-1) for o, g in zip(zeros, grads, strict=True)])
+            runs.append([o if g is None else g.array.reshape(-1) for o, g in zip(zeros, grads, strict=True)])
         for i, a, b in zip(self.moved, *runs, strict=True):
             if not self._same(a, b):
                 raise GradcheckError(
@@ -180,14 +180,14 @@ class _Check:
 
     def _difference(self, x: Tensor, index: Any, direction: Any) -> list[np.ndarray]:
         """(f(x + h) - f(x - h)) / 2 eps for each output, where h is eps * direction at the index of x."""
-        before = x.data.copy()
+        before = x.array.copy()
         try:
-            x.data[index] = before[index] + self.eps * direction
+            x.array[index] = before[index] + self.eps * direction
             above = self._values()
-            x.data[index] = before[index] - self.eps * direction
+            x.array[index] = before[index] - self.eps * direction
             below = self._values()
         finally:
-            x.data[...] = before
+            x.array[...] = before
         return [(a - b) / (2 * self.eps) for a, b in zip(above, below, strict=True)]
 
     def _compare(self, i: int, k: int, y: Tensor, analytic: np.ndarray, numerical: np.ndarray) -> None:

@@ -100,5 +100,5 @@ def _kept(node: Node) -> dict[int, int]:
     """The bytes of each array that a node keeps, by identity."""
     if node.saved is FREED:
         return {}
-    arrays = [x.data for x in node.saved if isinstance(x, Tensor)] + [data for data, _, _ in node.kept]
+    arrays = [x.array for x in node.saved if isinstance(x, Tensor)] + [data for data, _, _ in node.kept]
     return {id(a): a.size * a.dtype.itemsize for a in arrays}

@@ -102,8 +102,8 @@ def apply(op: type[Op], *inputs: Any, **attrs: Any) -> Any:
     devices, NotImplementedError for an op without a kernel, ValueError for shapes that do not fit.
     """
     x = inputs[0]
-    if len(inputs) == 1 and x.data.__class__ is ndarray and op.outputs == 1:
-        data = x.data
+    if len(inputs) == 1 and x.array.__class__ is ndarray and op.outputs == 1:
+        data = x.array
         if op.view:  # strides only: no arithmetic that could warn
             y = wrap(op.numpy(data, **attrs))
             track_view(y, x, op, attrs)
@@ -125,7 +125,7 @@ def _apply_many(op: type[Op], inputs: tuple, attrs: dict) -> Any:
         if not isinstance(x, Tensor):
             arrays.append(x)
             continue
-        data = x.data
+        data = x.array
         arrays.append(data)
         if data.dtype.kind == "V":
             compute = _compute_wide
@@ -195,7 +195,7 @@ def _mixed(op: type[Op], inputs: tuple) -> RuntimeError:
 def record(op: type[Op], inputs: tuple, attrs: dict, results: tuple) -> None:
     """Put the op on the tape: tie its outputs to a new Node that keeps what the formula needs."""
     edges = tuple([(x.node or x) if isinstance(x, Tensor) and x._requires_grad else None for x in inputs])
-    data = results[0].data
+    data = results[0].array
     node = make_node(op, edges, attrs, data)
     if data.__class__ is not ndarray:
         node.gpu = data.gpu
@@ -204,32 +204,32 @@ def record(op: type[Op], inputs: tuple, attrs: dict, results: tuple) -> None:
         node.saved = tuple([x if keep else None for x, keep in zip(inputs, needed, strict=True)])
         node.versions = tuple([x.version[0] if isinstance(x, Tensor) else None for x in node.saved])
     if op.keeps:
-        node.kept = tuple([(r.data, r.version, r.version[0]) for r in results])
+        node.kept = tuple([(r.array, r.version, r.version[0]) for r in results])
     for i, r in enumerate(results):
-        if r.data.dtype.kind in "fV":
-            r.node = node if op.outputs == 1 else make_pick(node, i, r.data)
+        if r.array.dtype.kind in "fV":
+            r.node = node if op.outputs == 1 else make_pick(node, i, r.array)
             r._requires_grad = True
 
 
 def record_one(op: type[Op], x: Tensor, y: Tensor, attrs: dict) -> None:
     """The short form of record() for one input that requires grad and one output."""
-    if y.data.dtype.kind not in "fV":
+    if y.array.dtype.kind not in "fV":
         return
-    y.node = node = make_node(op, (x.node or x,), attrs, y.data)
+    y.node = node = make_node(op, (x.node or x,), attrs, y.array)
     y._requires_grad = True
-    if y.data.__class__ is not ndarray:
-        node.gpu = y.data.gpu
+    if y.array.__class__ is not ndarray:
+        node.gpu = y.array.gpu
     if op.saves:
         node.saved, node.versions = (x,), (x.version[0],)
     if op.keeps:
-        node.kept = ((y.data, y.version, y.version[0]),)
+        node.kept = ((y.array, y.version, y.version[0]),)
 
 
 def record_two(op: type[Op], a: Tensor, b: Tensor, y: Tensor, gpu: Any) -> None:
     """The short form of record() for two inputs of which each is kept for the other's gradient, or none is."""
     edge_a = (a.node or a) if a._requires_grad else None
     edge_b = (b.node or b) if b._requires_grad else None
-    y.node = node = make_node(op, (edge_a, edge_b), NO_ATTRS, y.data)
+    y.node = node = make_node(op, (edge_a, edge_b), NO_ATTRS, y.array)
     y._requires_grad, node.gpu = True, gpu
     if op.saves:
         keep_a, keep_b = edge_b is not None, edge_a is not None
@@ -248,7 +248,7 @@ def unary(op: type[Op], floating: bool = True) -> Callable:
     def function(input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"[{op.name}] expected a Tensor; got {type(input).__name__}")
-        data = input.data
+        data = input.array
         if data.dtype.kind != "f":
             if not op.booleans and data.dtype.kind == "b":
                 raise TypeError(f"[{op.name}] is a function of numbers; got booleans. Use ~x, or convert with .int() first")
@@ -283,7 +283,7 @@ def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> 
                     if y is not None:
                         return y
                 return _general(op, input, other, check, strict)
-            x, y = input.data, other.data
+            x, y = input.array, other.array
             if x.dtype is not y.dtype or not (check is None or (floats and x.dtype.kind == "f")):
                 return _general(op, input, other, check, strict)
             gpu = None
@@ -319,11 +319,11 @@ def binary(op: type[Op], check: Callable | None = None, floats: bool = True) -> 
 def _with_number(op: type[Op], a: Any, b: Any) -> Tensor | None:
     """A floating point tensor and a Python number, which takes the tensor's dtype; None for any other pair."""
     x = a if isinstance(a, Tensor) else b
-    if not isinstance(x, Tensor) or x.data.dtype.kind != "f":
+    if not isinstance(x, Tensor) or x.array.dtype.kind != "f":
         return None
     a, b = (a, float(b)) if x is a else (float(a), b)
-    p, q = (a.data, b) if x is a else (a, b.data)
-    gpu = None if x.data.__class__ is ndarray else x.data.gpu
+    p, q = (a.array, b) if x is a else (a, b.array)
+    gpu = None if x.array.__class__ is ndarray else x.array.gpu
     if gpu is not None and op.wgpu is None:
         return None
     y = wrap(state.run(op.numpy, p, q) if gpu is None else op.wgpu(p, q))  # type: ignore[misc]
@@ -350,9 +350,9 @@ def _general(op: type[Op], a: Any, b: Any, check: Callable | None, strict: bool)
         if a.shape != b.shape:
             shapes.broadcast((a.shape, b.shape), op.name)
         if a.device != b.device:  # a 0-d tensor on the CPU is a number that any device takes, as in PyTorch
-            if not b.ndim and b.data.__class__ is ndarray:
+            if not b.ndim and b.array.__class__ is ndarray:
                 b = b.to(a.device)
-            elif not a.ndim and a.data.__class__ is ndarray:
+            elif not a.ndim and a.array.__class__ is ndarray:
                 a = a.to(b.device)
     return apply(op, a, b)
 

@@ -184,8 +184,8 @@ def walk(pending: dict, retain: bool, create: bool, needed: set | None = None, t
             if edge is None or g is None or (needed is not None and edge not in needed and edge not in targets):
                 continue
             inner = edge.__class__ is Node or edge.__class__ is Pick
-            want = edge if inner else edge.data  # both have the shape and the NumPy dtype that the gradient must have
-            data = g.data
+            want = edge if inner else edge.array  # both have the shape and the NumPy dtype that the gradient must have
+            data = g.array
             if data.shape != want.shape:
                 g = op.fit(g, want.shape)
             if data.dtype is not want.dtype:
@@ -230,7 +230,7 @@ def _first_gradient(y: Tensor, dy: Tensor | None, where: str) -> Tensor:
     if not y._requires_grad:
         raise RuntimeError(f"[{where}] the tensor was not recorded: it does not require grad and has no grad_fn")
     if dy is None:
-        if y.data.size != 1:
+        if y.array.size != 1:
             raise RuntimeError(
                 f"[{where}] a gradient is created by itself only for a single element; got shape {y.shape}. "
                 "Reduce it (.sum(), .mean()) or pass gradient="

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 class Tensor:
     """An n-dimensional array that remembers how it was computed. Make one with ag.tensor, ag.zeros, ag.randn, …
 
-    data: a NumPy array on the CPU, a webgpu Array on wgpu; node: the operation it came from (None for a leaf);
+    array: a NumPy array on the CPU, a webgpu Array on wgpu; node: the operation it came from (None for a leaf);
     grad: where backward() adds up; version: a counter of in-place changes, shared with views.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_requires_grad", "data", "grad", "hooks", "node", "version", "views")
+    __slots__ = ("__dict__", "__weakref__", "_requires_grad", "array", "grad", "hooks", "node", "version", "views")
     __array_priority__ = 1000
 
-    data: Any
+    array: Any
     grad: Tensor | None
     node: Node | None
     version: list[int]
@@ -61,19 +61,19 @@ class Tensor:
             raise TypeError(f"[Tensor] expected data, or whole numbers as a shape; got {len(data)} arguments")
         return tensor(data[0], dtypes.get_default_dtype(), **options)
 
-    shape = property(lambda self: self.data.shape, doc="The sizes, a tuple.")
-    ndim = property(lambda self: len(self.data.shape), doc="The number of dimensions.")
-    dtype = property(lambda self: dtypes.BY_NUMPY[self.data.dtype], doc="The element type, e.g. ag.float32.")
+    shape = property(lambda self: self.array.shape, doc="The sizes, a tuple.")
+    ndim = property(lambda self: len(self.array.shape), doc="The number of dimensions.")
+    dtype = property(lambda self: dtypes.BY_NUMPY[self.array.dtype], doc="The element type, e.g. ag.float32.")
     is_leaf = property(lambda self: self.node is None, doc="Whether it was made by the user, not by a recorded op.")
     grad_fn = property(lambda self: self.node, doc="The node that recorded how it was computed, or None.")
     _version = property(lambda self: self.version[0], doc="How often its memory was changed in place.")
-    itemsize = property(lambda self: self.data.dtype.itemsize, doc="Bytes an element.")
-    nbytes = property(lambda self: self.data.size * self.data.dtype.itemsize, doc="Bytes of its elements.")
+    itemsize = property(lambda self: self.array.dtype.itemsize, doc="Bytes an element.")
+    nbytes = property(lambda self: self.array.size * self.array.dtype.itemsize, doc="Bytes of its elements.")
 
     @property
     def device(self) -> Device:
         """Where it lives."""
-        return CPU if self.data.__class__ is ndarray else self.data.gpu.device
+        return CPU if self.array.__class__ is ndarray else self.array.gpu.device
 
     @property
     def requires_grad(self) -> bool:
@@ -95,28 +95,41 @@ class Tensor:
         self.requires_grad = requires_grad
         return self
 
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history and without version checks; `x.data = y` gives x the memory of y."""
+        return rewrap(self.array, [0])
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"[data] expected a Tensor; got {type(value).__name__}")
+        if self._requires_grad and not value.dtype.is_floating_point:
+            raise TypeError(f"[data] this tensor requires grad, so its dtype must be floating point; got {value.dtype}")
+        self.array, self.version, self.views = value.array, [self.version[0] + 1], None
+
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
-        return self.data.shape if dim is None else self.data.shape[dim]
+        return self.array.shape if dim is None else self.array.shape[dim]
 
     def dim(self) -> int:
         """The number of dimensions."""
-        return len(self.data.shape)
+        return len(self.array.shape)
 
     def numel(self) -> int:
         """The number of elements."""
-        return self.data.size
+        return self.array.size
 
     def stride(self, dim: int | None = None) -> Any:
         """How many elements apart neighbours along each dimension are."""
-        s = self.data.strides
-        if self.data.__class__ is ndarray:
-            s = tuple(n // self.data.dtype.itemsize for n in s)
+        s = self.array.strides
+        if self.array.__class__ is ndarray:
+            s = tuple(n // self.array.dtype.itemsize for n in s)
         return s if dim is None else s[dim]
 
     def is_contiguous(self) -> bool:
         """Whether the elements lie in memory in order, without gaps."""
-        data = self.data
+        data = self.array
         return bool(data.flags.c_contiguous) if data.__class__ is ndarray else data.is_contiguous()
 
     def is_floating_point(self) -> bool:
@@ -135,7 +148,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same memory without history."""
-        return rewrap(self.data, self.version)
+        return rewrap(self.array, self.version)
 
     def detach_(self) -> Tensor:
         """Forget this tensor's own history."""
@@ -169,7 +182,7 @@ class Tensor:
 
     def owns_memory(self) -> bool:
         """Whether nothing else can see this tensor's memory."""
-        data = self.data
+        data = self.array
         if getrefcount(data) > 3:  # its slot, our variable, getrefcount's argument
             return False
         if data.__class__ is not ndarray:
@@ -182,7 +195,7 @@ class Tensor:
 
     def one(self) -> Tensor:
         """A one of this shape and dtype: where backward() starts. Short, because every backward pays it."""
-        data = self.data
+        data = self.array
         if data.__class__ is not ndarray:
             return wrap(data.gpu.full(data.shape, 1, data.dtype))
         one = np.empty(data.shape, data.dtype)
@@ -191,10 +204,10 @@ class Tensor:
 
     def accumulate(self, g: Tensor) -> None:
         """self += g, of the same shape, dtype and device, not recorded: what .grad does at every step."""
-        data = self.data
+        data = self.array
         if data.__class__ is ndarray and data.flags.writeable:
             try:
-                state.run(np.add, data, g.data, data)
+                state.run(np.add, data, g.array, data)
             except TypeError:  # bfloat16, which NumPy does not add
                 self.add_(g)
             else:
@@ -204,7 +217,7 @@ class Tensor:
 
     def copied(self) -> Tensor:
         """A contiguous copy without history."""
-        data = self.data
+        data = self.array
         return wrap(data.copy() if data.__class__ is ndarray else data.gpu.copy(data))
 
     # -- leaving the engine ---------------------------------------------------------------------------
@@ -220,7 +233,7 @@ class Tensor:
 
     def item(self) -> Any:
         """The single element as a Python number. RuntimeError when there is not exactly one."""
-        if self.data.size != 1:
+        if self.array.size != 1:
             raise RuntimeError(f"[item] only a tensor of one element is a number; got shape {self.shape}")
         return self._values().item()
 
@@ -233,7 +246,7 @@ class Tensor:
         return dtypes.widened(self._host())
 
     def _host(self) -> ndarray:
-        return self.data if self.data.__class__ is ndarray else self.data.gpu.download(self.data)
+        return self.array if self.array.__class__ is ndarray else self.array.gpu.download(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
         array = self.numpy()
@@ -246,20 +259,20 @@ class Tensor:
 
         BufferError when it is on wgpu, requires grad, or is of bfloat16, which NumPy has not.
         """
-        if self.data.__class__ is not ndarray:
+        if self.array.__class__ is not ndarray:
             raise BufferError(f"[dlpack] only CPU memory is shared; got a tensor on {self.device}. Move it with .cpu()")
         if self._requires_grad:
             raise BufferError("[dlpack] the tensor requires grad and its history would be lost; pass .detach()")
-        if self.data.dtype.kind == "V":
+        if self.array.dtype.kind == "V":
             raise BufferError("[dlpack] NumPy, which shares the memory, has no bfloat16; pass .float()")
         asked = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-        return self.data.__dlpack__(**{k: v for k, v in asked.items() if v is not None})
+        return self.array.__dlpack__(**{k: v for k, v in asked.items() if v is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(1, 0): DLPack's number of the CPU. BufferError on wgpu, which DLPack has no number for."""
-        if self.data.__class__ is not ndarray:
+        if self.array.__class__ is not ndarray:
             raise BufferError(f"[dlpack] only CPU memory is shared; got a tensor on {self.device}. Move it with .cpu()")
-        return self.data.__dlpack_device__()
+        return self.array.__dlpack_device__()
 
     @classmethod
     def __torch_function__(cls, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -275,10 +288,10 @@ class Tensor:
         return tensor_repr(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.data.size == 1 and self.ndim == 0 else repr(self)
+        return format(self.item(), spec) if spec and self.array.size == 1 and self.ndim == 0 else repr(self)
 
     def __bool__(self) -> bool:
-        if self.data.size != 1:
+        if self.array.size != 1:
             raise RuntimeError(f"[bool] the truth of a tensor of shape {self.shape} is ambiguous; use .any() or .all()")
         return bool(self.item())
 
@@ -289,23 +302,23 @@ class Tensor:
         return int(self.item())
 
     def __index__(self) -> int:
-        if self.dtype.is_floating_point or self.data.size != 1:
+        if self.dtype.is_floating_point or self.array.size != 1:
             raise TypeError(f"[index] only an integer tensor of one element is an index; got {self.dtype} {self.shape}")
         return int(self.item())
 
     def __len__(self) -> int:
-        if not self.data.shape:
+        if not self.array.shape:
             raise TypeError("[len] a 0-d tensor has no length")
-        return self.data.shape[0]
+        return self.array.shape[0]
 
     def __contains__(self, element: Any) -> bool:
         """Whether any element equals `element`, a number or a tensor that broadcasts."""
         return bool((self == element).any())
 
     def __iter__(self) -> Iterator[Tensor]:
-        if not self.data.shape:
+        if not self.array.shape:
             raise TypeError("[iter] a 0-d tensor cannot be iterated")
-        return iter([self[i] for i in range(self.data.shape[0])])
+        return iter([self[i] for i in range(self.array.shape[0])])
 
     __hash__ = object.__hash__  # __eq__ is elementwise: identity is what dictionaries need
 
@@ -316,7 +329,7 @@ class Tensor:
 
     def __copy__(self) -> Tensor:
         """Another tensor on the same memory, with the same history."""
-        twin = rewrap(self.data, self.version)
+        twin = rewrap(self.array, self.version)
         twin.__class__ = type(self)
         twin.node, twin._requires_grad, twin.views = self.node, self._requires_grad, self.views
         twin.grad = self.grad
@@ -325,7 +338,7 @@ class Tensor:
     def __deepcopy__(self, memo: dict) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError("[deepcopy] only leaves can be copied deeply; detach() the tensor first")
-        twin = rewrap(self.detach().clone().data, [0])
+        twin = rewrap(self.detach().clone().array, [0])
         twin.__class__ = type(self)
         twin._requires_grad = self._requires_grad
         memo[id(self)] = twin
@@ -343,7 +356,7 @@ def wrap(data: Any) -> Tensor:
     t = _new(Tensor)
     if data.__class__ is not ndarray and isinstance(data, np.generic):  # NumPy makes 0-d results scalars
         data = np.asarray(data)
-    t.data = data
+    t.array = data
     t.grad = t.node = t.views = t.hooks = None
     t.version = [0]
     t._requires_grad = False

@@ -141,12 +141,12 @@ def test_chance_in_the_gradient_alone_is_detected():
 @BOTH
 def test_inputs_are_left_as_they_were(fast):
     x, still = double(2, 3), ag.tensor([0.1, 0.2, 0.3], dtype=ag.float64)
-    x.data[0, 0] = -0.0
-    before, version = x.data.tobytes(), x._version
+    x.array[0, 0] = -0.0
+    before, version = x.array.tobytes(), x._version
     seen = []
 
     def function(x, y):
-        seen.append(y.data.tobytes())
+        seen.append(y.array.tobytes())
         return x * y
 
     state = ag.get_rng_state()
@@ -155,9 +155,9 @@ def test_inputs_are_left_as_they_were(fast):
     with pytest.raises(GradcheckError):
         ag.gradcheck(lambda x, y: x.detach() * y, (x, still), fast_mode=fast)
     with pytest.raises(ZeroDivisionError):
-        ag.gradcheck(lambda x, y: 1 / 0 if x.data[0, 0] != 0 else x, (x, still), fast_mode=fast)
-    assert x.data.tobytes() == before and x._version == version and x.grad is None
-    assert set(seen) == {still.data.tobytes()}
+        ag.gradcheck(lambda x, y: 1 / 0 if x.array[0, 0] != 0 else x, (x, still), fast_mode=fast)
+    assert x.array.tobytes() == before and x._version == version and x.grad is None
+    assert set(seen) == {still.array.tobytes()}
     assert ag.get_rng_state() == state
 
 

@@ -34,8 +34,8 @@ def test_dlpack_shares_memory():
     back = ag.from_dlpack(source)
     source[0, 0] = 9
     assert back.dtype is ag.int32 and back.tolist() == source.tolist()
-    assert ag.from_dlpack(ours).data.ctypes.data == ours.data.ctypes.data
-    assert ag.from_dlpack(ours, copy=True).data.ctypes.data != ours.data.ctypes.data
+    assert ag.from_dlpack(ours).array.ctypes.data == ours.array.ctypes.data
+    assert ag.from_dlpack(ours, copy=True).array.ctypes.data != ours.array.ctypes.data
 
 
 def test_dlpack_errors(wgpu):

@@ -42,7 +42,7 @@ def place(arrays, device, grad=False):
 def gradients(call, tensors, seed=3, **kwargs):
     """The result and the gradients of its product with random numbers."""
     y = call(*tensors)
-    dy = np.random.default_rng(seed).uniform(-1, 1, y.shape).astype(y.data.dtype)
+    dy = np.random.default_rng(seed).uniform(-1, 1, y.shape).astype(y.array.dtype)
     return y, ag.grad(y, tensors, ag.tensor(dy, device=y.device), allow_unused=True, **kwargs)
 
 

@@ -325,3 +325,33 @@ def test_what_is_not_there_says_so(name):
         getattr(ag, name)
     with pytest.raises(AttributeError, match=r"The GPU is ag\.wgpu"):
         ag.cuda
+
+
+def test_data_is_the_same_memory_without_history(device):
+    """`p.data` changes a parameter outside the tape, as PyTorch's programs do; giving `.data` gives the memory."""
+    p = ag.nn.Linear(2, 2).to(device).weight
+    p.data.fill_(1.0)
+    p.data[0] = 4.0
+    p.data -= 0.5 * ag.ones(2, 2, device=device)
+    assert p.tolist() == [[3.5, 3.5], [0.5, 0.5]] and p.is_leaf and p.requires_grad and not p.data.requires_grad
+    y = (p * 2).sum()
+    p.data = ag.zeros(3, device=device)
+    p.data.copy_(ag.ones(3, device=device))
+    assert p.tolist() == [1.0, 1.0, 1.0] and y.item() == 16.0
+    with pytest.raises(TypeError, match=r"\[data\] .*floating point"):
+        p.data = ag.arange(3, device=device)
+    with pytest.raises(TypeError, match=r"\[data\] expected a Tensor"):
+        p.data = 1.0
+
+
+def test_a_change_through_data_is_not_checked(device):
+    """Backward takes what the memory holds then, and says nothing: so it is in PyTorch; detach() shares the check."""
+    x = ag.tensor([3.0], device=device, requires_grad=True)
+    y = x * x
+    x.data.zero_()
+    y.backward()
+    assert x.grad.tolist() == [0.0]
+    z = x * x
+    x.detach().fill_(1.0)
+    with pytest.raises(RuntimeError, match="in place|in-place"):
+        z.backward()

@@ -139,7 +139,7 @@ def test_bigdl_gives_the_same(mask_zero, device):
         two = bigdl.BiRecurrent().add(bigdl.GRU(4, 4, checkpoint=k, dtype=dtype, device=device))
         model = bigdl.Sequential().add(one).add(two)
         for i, (_, p) in enumerate(model.named_parameters()):
-            p.data = ag.tensor(rng(*p.shape, seed=i), dtype=dtype, device=device).data
+            p.array = ag.tensor(rng(*p.shape, seed=i), dtype=dtype, device=device).array
         y = model.forward(x)
         model.zero_grad_parameters()
         found.append([y, model.backward(x, dy), *model.parameters()[1]])

@@ -86,7 +86,7 @@ def test_shape_queries():
 def test_numpy_works_with_tensors():
     x = ag.tensor([1.0, 2.0])
     assert np.asarray(x).dtype == np.float32 and np.asarray(x, dtype=np.float64).dtype == np.float64
-    assert np.shares_memory(np.asarray(x), x.data) and not np.shares_memory(np.array(x), x.data)
+    assert np.shares_memory(np.asarray(x), x.array) and not np.shares_memory(np.array(x), x.array)
     left = np.float32(2) * x
     assert isinstance(left, ag.Tensor) and left.tolist() == [2.0, 4.0]
     assert isinstance(np.float64(2) * x, ag.Tensor) and (np.float64(2) * x).dtype is ag.float32
@@ -134,9 +134,9 @@ def test_tensor_copies():
     a = np.ones(2, np.float32)
     x = ag.tensor(a)
     y = ag.tensor(x)
-    a[0] = x.data[1] = 5
+    a[0] = x.array[1] = 5
     assert (x.tolist(), y.tolist()) == ([1.0, 5.0], [1.0, 1.0])
-    assert ag.as_tensor(x) is x and np.shares_memory(ag.as_tensor(a).data, a)
+    assert ag.as_tensor(x) is x and np.shares_memory(ag.as_tensor(a).array, a)
 
 
 FILLED = {

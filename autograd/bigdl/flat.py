@@ -81,7 +81,7 @@ def _as_they_lie(parameters: list[Parameter]) -> tuple[Tensor, Tensor] | None:
 
 def _shows(t: Tensor, vector: Tensor, start: int) -> bool:
     """Whether t's memory is still the vector's from `start` on: to(device) and to(dtype) move it away."""
-    a, b = t.data, vector.data
+    a, b = t.array, vector.array
     if a.__class__ is not b.__class__ or a.dtype != b.dtype or not t.is_contiguous():
         return False
     if a.__class__ is ndarray:
@@ -115,7 +115,7 @@ def _joined(parameters: list[Parameter]) -> tuple[Tensor, Tensor]:
         values.version[0] = max(p.version[0] for p in parameters)
         for p, part in zip(parameters, places, strict=True):
             shown, grad = values[part].reshape(p.shape), gradients[part].reshape(p.shape)
-            p.data, p.version, p.views = shown.data, values.version, None
+            p.array, p.version, p.views = shown.array, values.version, None
             p.__class__ = FlatParameter
             _slot.__set__(p, None)
             p.__dict__["flat"] = Link(values, gradients, part.start, grad)

@@ -55,7 +55,7 @@ class TensorDataset(Dataset):
     def gather(self, indices: Sequence[int]) -> list:
         """The samples of these numbers as one batch."""
         rows = np.asarray(indices, dtype=np.int64)
-        return [wrap(t.data[rows]) if t.data.__class__ is np.ndarray and not t.requires_grad else t[wrap(rows).to(t.device)]
+        return [wrap(t.array[rows]) if t.array.__class__ is np.ndarray and not t.requires_grad else t[wrap(rows).to(t.device)]
                 for t in self.tensors]  # fmt: skip
 
     def __len__(self) -> int:

@@ -41,7 +41,7 @@ class Bucket:
     def __init__(self, parameters: Sequence[Tensor]):
         self.parameters = tuple(parameters)
         first = self.parameters[0]
-        self.on_host = first.data.__class__ is np.ndarray
+        self.on_host = first.array.__class__ is np.ndarray
         self.kind = np.dtype(np.float32) if first.dtype in dtypes.SHORT else first.dtype.numpy
         ends = np.cumsum([0, *(p.numel() for p in self.parameters)]).tolist()
         self.count = ends[-1]
@@ -73,7 +73,7 @@ class Bucket:
         grads = [self.parameters[i].grad for i in rest]
         if self.on_host:
             for i, g in zip(rest, grads):
-                self.put(i, g.data)  # type: ignore[union-attr]
+                self.put(i, g.array)  # type: ignore[union-attr]
         elif rest:
             with no_grad():
                 joined = cat([g.detach().reshape(-1) for g in grads])._host()  # type: ignore[union-attr]
@@ -112,7 +112,7 @@ class Bucket:
             if self.on_host:
                 value: Any = dtypes.converted(total[self.spans[i]], p.dtype.numpy, copy=False).reshape(p.shape)
             else:
-                value = whole[self.spans[i]].reshape(p.shape).data
+                value = whole[self.spans[i]].reshape(p.shape).array
             if p.grad is None:
                 p.grad = p.detach().zeros_like()
             write(p.grad, value, "sync")
@@ -170,9 +170,9 @@ class Averager:
                 self.late[p] = g.copied() if p not in self.late else self.late[p] + g
             return
         if p.grad is not None and not bucket.settled[i]:
-            bucket.put(i, p.grad.data)
+            bucket.put(i, p.grad.array)
         if g is not None:
-            bucket.put(i, g.data)
+            bucket.put(i, g.array)
         bucket.settle(i)
         while self.next < len(self.buckets) - 1 and not self.buckets[self.next].missing:
             self.buckets[self.next].send(self.weight, self.compress)
@@ -192,7 +192,7 @@ class Averager:
                 bucket.begin()
                 for i, p in enumerate(bucket.parameters):
                     if p in self.late:
-                        bucket.put(i, self.late[p].data)
+                        bucket.put(i, self.late[p].array)
                 bucket.send(weight, self.compress)
             for total, bucket in zip(totals, self.buckets):
                 total += bucket.receive()

@@ -66,5 +66,5 @@ def _values(t: Any, name: str) -> np.ndarray:
 
 
 def _put(t: Tensor, values: np.ndarray, name: str) -> Tensor:
-    write(t, place(dtypes.converted(np.asarray(values), t.dtype.numpy, copy=False), t.device).data, name)
+    write(t, place(dtypes.converted(np.asarray(values), t.dtype.numpy, copy=False), t.device).array, name)
     return t

@@ -150,7 +150,7 @@ class ShardedOptimizer(Optimizer):
                 end = read[r] + (b - a) * whole.itemsize
                 whole[a:b] = found[r][read[r] : end].view(whole.dtype)
                 read[r] = end
-            write(p, place(whole.reshape(p.shape), p.device).data, "step")
+            write(p, place(whole.reshape(p.shape), p.device).array, "step")
 
     # -- saving ---------------------------------------------------------------------------------------
 

@@ -105,7 +105,7 @@ class Weighted(Module):
         if values.shape != shape:
             raise ValueError(f"[add_weight] the initializer of {name!r} gave shape {values.shape}; expected {shape}")
         host = values.detach().cpu().to(wanted).copied()
-        made = Parameter(place(host.data, running.device), trainable and self._trainable)
+        made = Parameter(place(host.array, running.device), trainable and self._trainable)
         setattr(self, name, made)
         for table, value in (self._regularizers, regularizers.get(regularizer)), (self._constraints, constraints.get(constraint)):
             table.pop(name, None)

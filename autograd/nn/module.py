@@ -374,13 +374,13 @@ def _convert(root: Module, change: Callable) -> Module:
     for _, p in root.named_parameters():
         for t in (p, p.grad):
             new = None if t is None else change(t.detach())
-            if t is not None and new is not None and new.data is not t.data:
-                t.data, t.version, t.views = new.data, [t.version[0] + 1], None
+            if t is not None and new is not None and new.array is not t.array:
+                t.array, t.version, t.views = new.array, [t.version[0] + 1], None
     twins: dict[Tensor, Tensor] = {}  # a buffer with two names stays one tensor
     for module in root.modules():
         for name, b in module._buffers.items():
             if b is not None:
                 new = twins[b] if b in twins else change(b.detach())
                 new.__class__ = type(b)  # one of a lazy layer stays one
-                twins[b] = module._buffers[name] = b if new.data is b.data else new
+                twins[b] = module._buffers[name] = b if new.array is b.array else new
     return root

@@ -17,7 +17,7 @@ class Parameter(Tensor):
     def __init__(self, data: Tensor, requires_grad: bool = True):
         if not isinstance(data, Tensor):
             raise TypeError(f"[Parameter] expected a Tensor; got {type(data).__name__}. Wrap it with ag.tensor first")
-        self.data, self.version = data.data, data.version
+        self.array, self.version = data.array, data.version
         self.grad = self.node = self.views = self.hooks = None
         self._requires_grad = False
         self.requires_grad = requires_grad
@@ -39,7 +39,7 @@ class UninitializedParameter(Parameter):
     def materialize(self, shape: tuple) -> None:
         """Become a Parameter of zeros of that shape: the same object, dtype and device."""
         made = create.empty(shape, device=self.device, dtype=self.dtype)
-        self.data, self.version, self.views = made.data, [self.version[0] + 1], None
+        self.array, self.version, self.views = made.array, [self.version[0] + 1], None
         self.__class__ = self.becomes  # type: ignore[assignment]
 
 

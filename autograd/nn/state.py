@@ -45,7 +45,7 @@ def load_state_dict(module: Module, state_dict: dict, strict: bool) -> LoadResul
     for t, value in ready:
         if isinstance(t, UninitializedParameter) and t.shape != value.shape:
             t.materialize(value.shape)
-        write(t, value.data, "load_state_dict")
+        write(t, value.array, "load_state_dict")
     return LoadResult(missing, unexpected)
 
 

@@ -113,7 +113,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
     """y by the fused op where it has a formula and a kernel, else by the composite. Shapes are checked by the caller."""
     if q.dtype is bfloat16:  # the sums of rows must not be rounded to 8 bits
         return attention(q.float(), k.float(), v.float(), mask, scale, causal, p, seed).to(bfloat16)
-    unfit = q.device.type != "cpu" and not kernels.fits(q.data, k.data, v.data)
+    unfit = q.device.type != "cpu" and not kernels.fits(q.array, k.array, v.array)
     if unfit or (mask is not None and mask._requires_grad) or not (q.numel() and k.numel() and v.numel()):
         return composite(q, k, v, mask, scale, causal, p, seed)
     return apply(Attention, q, k, v, mask, scale=scale, causal=causal, p=p, seed=seed)[0]

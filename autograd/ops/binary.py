@@ -265,7 +265,7 @@ def _numbers(op: type[Op], a: Any, b: Any) -> dtypes.DType:
 
 def _no_zero_divisor(op: type[Op], a: Any, b: Any) -> tuple:
     if not _numbers(op, a, b).is_floating_point:
-        zero = not b if not isinstance(b, Tensor) else (b.device.type == "cpu" and not b.data.all())
+        zero = not b if not isinstance(b, Tensor) else (b.device.type == "cpu" and not b.array.all())
         if zero:
             raise ZeroDivisionError(f"[{op.name}] an integer cannot be divided by zero")
     return a, b

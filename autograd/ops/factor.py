@@ -131,7 +131,7 @@ def order_of(pivots: np.ndarray, m: int) -> np.ndarray:
 
 def permutation(pivots: Tensor, m: int, like: Tensor) -> Tensor:
     """The matrix P of a = P L U."""
-    return create.place(np.swapaxes(np.eye(m, dtype=like.data.dtype)[order_of(pivots._host(), m)], -1, -2).copy(), like.device)
+    return create.place(np.swapaxes(np.eye(m, dtype=like.array.dtype)[order_of(pivots._host(), m)], -1, -2).copy(), like.device)
 
 
 def unpack(lu: Tensor) -> tuple[Tensor, Tensor]:

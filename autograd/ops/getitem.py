@@ -44,7 +44,7 @@ def _sized(value: Any) -> bool:
 
 def rewrap_for_write(x: Tensor) -> Tensor:
     """x as it is now, for the computation of what it will be: x itself is about to point to the result."""
-    old = rewrap(x.data, x.version)
+    old = rewrap(x.array, x.version)
     old.node, old._requires_grad = x.node, x._requires_grad
     return old if x.node is not None or not x._requires_grad else x
 

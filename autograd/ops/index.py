@@ -135,12 +135,12 @@ def checked_index(index: Any, size: int, op: str, wrap: bool = False) -> Tensor:
     if not isinstance(index, Tensor) or index.dtype.rank != 1:
         got = index.dtype if isinstance(index, Tensor) else type(index).__name__
         raise TypeError(f"[{op}] an index is a tensor of int64 or int32; got {got}")
-    if index.data.size == 0:
+    if index.array.size == 0:
         return index
-    if index.data.__class__ is np.ndarray:
-        low, high = int(index.data.min()), int(index.data.max())
+    if index.array.__class__ is np.ndarray:
+        low, high = int(index.array.min()), int(index.array.max())
     else:
-        low, high = index.data.gpu.index_bounds(index.data)
+        low, high = index.array.gpu.index_bounds(index.array)
     least = -size if wrap else 0
     if low < least or high >= size:
         raise IndexError(f"[{op}] indices must lie in [{least}, {size - 1}]; got {low if low < least else high}")

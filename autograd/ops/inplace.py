@@ -24,7 +24,7 @@ def in_place(function: Callable, name: str, ufunc: Any = None) -> Callable:
 
     def changed(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if ufunc is not None and not kwargs and _at_once(x, *args):
-            state.run(ufunc, x.data, args[0].data, x.data)
+            state.run(ufunc, x.array, args[0].array, x.array)
             x.version[0] += 1
             return x
         y = function(rewrap_for_write(x), *args, **kwargs)
@@ -59,7 +59,7 @@ def _at_once(x: Tensor, y: Any) -> bool:
     """Whether both are plain CPU arrays of one shape and dtype and nothing is recorded."""
     if not isinstance(y, Tensor) or (state.enabled and (x._requires_grad or y._requires_grad)):
         return False
-    a, b = x.data, y.data
+    a, b = x.array, y.array
     return (
         a.__class__ is np.ndarray and b.__class__ is np.ndarray
         and a.shape == b.shape and a.dtype is b.dtype and a.flags.c_contiguous and a.flags.writeable

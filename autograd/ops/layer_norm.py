@@ -116,6 +116,6 @@ def standardised(x: Tensor, n: int, weight: Tensor | None, bias: Tensor | None, 
     length = int(np.prod(shape[x.ndim - n :]))
     w, b = (p if p is None or p.ndim == 1 else p.reshape(length) for p in (weight, bias))
     plain = all(p is None or p.dtype is x.dtype for p in (w, b))
-    if not x.numel() or not plain or (x.device.type != "cpu" and (not fits(length) or x.data.storage.large)):
+    if not x.numel() or not plain or (x.device.type != "cpu" and (not fits(length) or x.array.storage.large)):
         return composite(x.reshape(*shape[: x.ndim - n], length), w, b, eps, centred).reshape(*shape)
     return apply(LayerNorm, x.reshape(-1, length), w, b, eps=eps, centred=centred)[0].reshape(*shape)

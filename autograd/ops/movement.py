@@ -198,6 +198,6 @@ class SetView(Op):
 
 def set_view(base: Tensor, value: Tensor, steps: tuple) -> Tensor:
     """Record that the view of `base` at the end of `steps` has been overwritten by `value`."""
-    y = rewrap(base.data, base.version)
+    y = rewrap(base.array, base.version)
     record(SetView, (base, value), {"steps": steps}, (y,))
     return y

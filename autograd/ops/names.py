@@ -83,7 +83,7 @@ def element_size(x: Tensor) -> int:
 
 def storage_offset(x: Tensor) -> int:
     """How many elements before x's first one its memory starts; 0 for what owns its memory."""
-    data = x.data
+    data = x.array
     if data.__class__ is not np.ndarray:
         return data.offset
     owner = data
@@ -94,7 +94,7 @@ def storage_offset(x: Tensor) -> int:
 
 def data_ptr(x: Tensor) -> int:
     """A number that tensors share exactly when they start at the same memory: on the CPU its address."""
-    data = x.data
+    data = x.array
     if data.__class__ is np.ndarray:
         return data.__array_interface__["data"][0]
     return id(data.storage) + data.offset * data.dtype.itemsize
@@ -140,7 +140,7 @@ def _becoming(function: Callable, name: str) -> Callable:
         if x._requires_grad and x.node is None and state.enabled:
             raise RuntimeError(f"[{name}] a leaf that requires grad cannot be changed in place; use {name[:-1]}()")
         y = function(rewrap_for_write(x), *args, **kwargs)
-        x.data, x.node, x.views = y.data, y.node, None
+        x.array, x.node, x.views = y.array, y.node, None
         x.version[0] += 1
         return x
 

@@ -50,7 +50,7 @@ class Sum(Op):
 
     @staticmethod
     def fused_backward(ctx: Node, dy: Tensor) -> Tensor:
-        data = dy.data
+        data = dy.array
         if data.size != 1:
             return Sum.backward(ctx, dy)
         # Every loss ends in this: no bookkeeping of views.
@@ -148,7 +148,7 @@ def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
         keepdims: bool | None = None) -> Tensor:  # fmt: skip
     """The sum over `dim` (an int, several, or None: all). Integers and booleans add up in int64."""
     if dim is None and dtype is None and axis is None:
-        data = x.data
+        data = x.array
         if data.dtype.kind == "f":
             keep = keepdim if keepdims is None else keepdims
             attrs = {"axes": _ALL_AXES[len(data.shape)], "keepdims": keep, "dtype": data.dtype}
@@ -169,7 +169,7 @@ def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
 def _axes(x: Tensor, dim: Any, axis: Any, op: str) -> tuple:
     if dim is not None and axis is not None:
         raise TypeError(f"[{op}] give dim or axis, not both")
-    return shapes.axes_of(dim if axis is None else axis, len(x.data.shape), op)
+    return shapes.axes_of(dim if axis is None else axis, len(x.array.shape), op)
 
 
 def _keep(keepdim: bool, keepdims: bool | None) -> bool:
@@ -282,7 +282,7 @@ def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: in
 
 
 def _index_of(op: type[Op], x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
-    if x.data.size == 0 and (dim is None or x.shape[shapes.axis_of(dim, x.ndim, op.name)] == 0):
+    if x.array.size == 0 and (dim is None or x.shape[shapes.axis_of(dim, x.ndim, op.name)] == 0):
         raise ValueError(f"[{op.name}] nothing to choose from in shape {x.shape}")
     if dim is None or not x.ndim:
         y = apply(op, x.detach().reshape(-1), axis=0)

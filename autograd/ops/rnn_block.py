@@ -94,7 +94,7 @@ def _on_host(*arrays: np.ndarray) -> tuple:
 def _on_gpu(*arrays: Any) -> tuple:
     """The formula in Tensor operations: two products, and elementwise kernels made for it."""
     with no_grad():
-        return tuple(y.contiguous().data for y in _formula(*map(wrap, arrays)))
+        return tuple(y.contiguous().array for y in _formula(*map(wrap, arrays)))
 
 
 @register

@@ -276,7 +276,7 @@ def cudnn_rnn(input: Tensor, input_h: Tensor, input_c: Tensor | None, params: Te
 
 
 def _mask_dtype(x: Tensor) -> Any:
-    return x.data.dtype if x.data.dtype.kind == "f" else np.dtype(np.float32)
+    return x.array.dtype if x.array.dtype.kind == "f" else np.dtype(np.float32)
 
 
 def _shapes(x: Tensor, h: Tensor, c: Tensor | None, params: Tensor, lengths: Any) -> tuple:
@@ -341,6 +341,6 @@ def cudnn_rnn_backprop(input: Tensor, input_h: Tensor, input_c: Tensor | None, p
 
 def _same(t: Tensor, kept: Tensor) -> bool:
     """Whether two tensors share their data, or hold the same values."""
-    if t.data is kept.data:
+    if t.array is kept.array:
         return True
     return bool(np.array_equal(t.detach().cpu().numpy(), kept.cpu().numpy(), equal_nan=True))

@@ -192,7 +192,7 @@ def _neutral(reduce: str, x: Tensor) -> Any:
     if x.dtype.is_floating_point:
         return float("-inf" if reduce == "amax" else "inf")
     narrow = x.dtype is dtypes.int64 and x.device.type != "cpu"  # 32 bits on the GPU
-    limits = np.iinfo("int32" if narrow else x.data.dtype)
+    limits = np.iinfo("int32" if narrow else x.array.dtype)
     return limits.min if reduce == "amax" else limits.max
 
 

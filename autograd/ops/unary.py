@@ -22,17 +22,17 @@ def used(dy: Tensor, dx: Tensor) -> Tensor:
     So a value that `where` did not take sends nothing back: ag.where(x > 0, x.sqrt(), x) has a gradient everywhere.
     """
     # On the GPU asking would cost more than doing.
-    if dx.data.__class__ is np.ndarray and dx.data.dtype.kind == "f" and not np.isnan(dx.data).any():
+    if dx.array.__class__ is np.ndarray and dx.array.dtype.kind == "f" and not np.isnan(dx.array).any():
         return dx
     return dx.masked_fill((dy == 0) & (dx != dx), 0)
 
 
 def of_output(op: type[Op], function: Callable, ctx: Node, dy: Tensor) -> Tensor:
     """dx by function(y, dy, dx) on pieces of arrays; on the GPU, which makes one kernel of the formula, by the formula."""
-    if dy.data.__class__ is not np.ndarray or dy.data.dtype.kind != "f":
+    if dy.array.__class__ is not np.ndarray or dy.array.dtype.kind != "f":
         return op.backward(ctx, dy)
     (y,) = ctx.saved_outputs()
-    return wrap(state.run(blocked, function, dy.data.dtype, y.data.shape, y.data, dy.data))
+    return wrap(state.run(blocked, function, dy.array.dtype, y.array.shape, y.array, dy.array))
 
 
 def _tanh_backward(y: np.ndarray, dy: Any, dx: np.ndarray) -> None:

@@ -54,7 +54,7 @@ def t(x: Tensor) -> Tensor:
 def expand(x: Tensor, *shape: Any) -> Tensor:
     """x repeated to `shape` as a view; -1 keeps a size."""
     wanted = shapes.shape_args(shape, "expand")
-    if wanted == x.data.shape:
+    if wanted == x.array.shape:
         return x
     pad = len(wanted) - x.ndim
     full = tuple(x.shape[i - pad] if n == -1 and i >= pad else n for i, n in enumerate(wanted))

@@ -52,7 +52,7 @@ class Adam(Optimizer):
                 device_update(_launch, p, g, *moments, **self._numbers(state["step"], group))
             else:
                 m, v = moments
-                on_gpu.setdefault(state["step"], []).append((p.data, g.data, m.data, v.data))
+                on_gpu.setdefault(state["step"], []).append((p.array, g.array, m.array, v.array))
                 p.version[0] += 1
         for t, rows in on_cpu.items():
             host_updates(_host(**self._numbers(t, group)), rows)

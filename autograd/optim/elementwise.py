@@ -68,7 +68,7 @@ def _on_device(formula: Callable, numbers: dict, p: Tensor, g: Tensor, *state: T
         return
     target = p.detach().to(wide)
     formula(target, g.to(wide), *state, **numbers)
-    write(p, rewrap(target.data, target.version).to(p.dtype).data, "step")
+    write(p, rewrap(target.array, target.version).to(p.dtype).array, "step")
 
 
 def check_betas(optimizer: Optimizer, group: dict) -> None:
@@ -110,7 +110,7 @@ def put(x: Any, value: Any, fresh: bool = True) -> None:
     if x.__class__ is ndarray:
         x[...] = value
     else:
-        write(x, value.data, "step", fresh)
+        write(x, value.array, "step", fresh)
 
 
 def decayed(p: Any, g: Any, weight_decay: float) -> Any:

@@ -239,12 +239,12 @@ def new_state(p: Tensor) -> Tensor:
 
 def on_host(p: Tensor) -> bool:
     """Whether p is a NumPy array."""
-    return p.data.__class__ is np.ndarray
+    return p.array.__class__ is np.ndarray
 
 
 def host_update(function: Callable, p: Tensor, g: Tensor, *slots: Tensor) -> None:
     """function(p, g, *slots, scratch) on blocks of the arrays, in place; 16-bit types go through float32."""
-    arrays = [p.data, g.data, *(s.data for s in slots)]
+    arrays = [p.array, g.array, *(s.array for s in slots)]
     wide = state_dtype(p).numpy
     for i in (0, 1):
         if arrays[i].dtype != wide:
@@ -257,8 +257,8 @@ def host_update(function: Callable, p: Tensor, g: Tensor, *slots: Tensor) -> Non
             grad_mode.state.run(function, *block, scratch[: block[0].size])
     else:
         grad_mode.state.run(function, *arrays, np.empty(p.shape, wide))
-    if arrays[0] is not p.data:
-        p.data[...] = dtypes.converted(arrays[0], p.data.dtype, copy=False)
+    if arrays[0] is not p.array:
+        p.array[...] = dtypes.converted(arrays[0], p.array.dtype, copy=False)
     p.version[0] += 1
 
 
@@ -266,8 +266,8 @@ def host_updates(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
     """host_update(function, *row) for rows (p, g, *state): small parameters joined, so that a hundred cost as one."""
     loose: dict[np.dtype, list[tuple[Tensor, ...]]] = {}
     for row in rows:
-        kind = row[0].data.dtype
-        if row[0].data.size <= _SMALL and all(t.data.dtype == kind and t.data.flags.c_contiguous for t in row):
+        kind = row[0].array.dtype
+        if row[0].array.size <= _SMALL and all(t.array.dtype == kind and t.array.flags.c_contiguous for t in row):
             loose.setdefault(kind, []).append(row)
         else:
             host_update(function, *row)
@@ -279,7 +279,7 @@ def host_updates(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
         size = 0
         start = 0
         for i, row in enumerate(small):
-            size += row[0].data.size
+            size += row[0].array.size
             if size >= _BLOCK or i + 1 == len(small):
                 _update_joined(function, small[start : i + 1])
                 start, size = i + 1, 0
@@ -287,14 +287,14 @@ def host_updates(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
 
 def _update_joined(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
     """function on the rows' arrays, each column as one vector; then the parts of all but the gradients go back."""
-    columns = [np.concatenate([t.data.reshape(-1) for t in column]) for column in zip(*rows, strict=True)]
+    columns = [np.concatenate([t.array.reshape(-1) for t in column]) for column in zip(*rows, strict=True)]
     grad_mode.state.run(function, *columns, np.empty_like(columns[0]))
     for j, column in enumerate(columns):
         if j == 1:
             continue
         start = 0
         for row in rows:
-            target = row[j].data
+            target = row[j].array
             stop = start + target.size
             target.reshape(-1)[:] = column[start:stop]
             start = stop
@@ -306,8 +306,8 @@ def device_update(launch: Callable, p: Tensor, g: Tensor, *state: Tensor | None,
     """One dispatch of an optimizer's kernel, in place; 16-bit types go through float32."""
     narrow = p.dtype in dtypes.SHORT
     target = p.detach().float() if narrow else p
-    launch(target.data, g.to(target.dtype).data, *(None if s is None else s.data for s in state), **options)
+    launch(target.array, g.to(target.dtype).array, *(None if s is None else s.array for s in state), **options)
     if narrow:
-        write(p, rewrap(target.data, target.version).to(p.dtype).data, "step")
+        write(p, rewrap(target.array, target.version).to(p.dtype).array, "step")
     else:
         p.version[0] += 1

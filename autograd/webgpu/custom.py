@@ -82,13 +82,13 @@ class Kernel:
         written = [t for t, kind in zip(tensors, self.access, strict=True) if kind == "w"]
         if all(groups):
             for t in written:
-                gpu.settle(t.data.storage)
+                gpu.settle(t.array.storage)
             kernel = gpu.pipelines.cached(("custom", self.name, self._text), lambda: Source.of_text(self.name, self._text))
             parts = [Window(a.storage, a.offset * self._bytes(a), a.size * self._bytes(a)) for a in arrays]
             key = (kernel.layout.id, *(part.id for part in parts))
             gpu.record(kernel, key, parts, words.ljust(256, b"\0"), *groups)
             for t in written:
-                t.data.storage.bounds = None
+                t.array.storage.bounds = None
                 t.version[0] += 1
         return written[0] if len(written) == 1 else tuple(written)
 
@@ -100,11 +100,11 @@ class Kernel:
         for t, (label, element, wide) in zip(tensors, self.buffers, strict=True):
             if not hasattr(t, "requires_grad"):
                 raise TypeError(f"[{self.name}] {label} is a Tensor; got {type(t).__name__}")
-            if not isinstance(t.data, Array):
+            if not isinstance(t.array, Array):
                 raise RuntimeError(f'[{self.name}] a kernel runs on wgpu, and {label} is on {t.device}. Move it with .to("wgpu")')
-            if t.data.gpu is not tensors[0].data.gpu:
+            if t.array.gpu is not tensors[0].array.gpu:
                 raise RuntimeError(f"[{self.name}] all tensors must be on one device; got {tensors[0].device} and {t.device}")
-            if t.dtype.name not in STORED_AS[element] or (t.data.dtype == FLOAT16 and FLOAT16 in t.data.gpu.packed):
+            if t.dtype.name not in STORED_AS[element] or (t.array.dtype == FLOAT16 and FLOAT16 in t.array.gpu.packed):
                 raise TypeError(f"[{self.name}] {label} holds {element}, as {' and '.join(STORED_AS[element])} do; got {t.dtype}")
             if not t.numel() or t.numel() % wide:
                 raise ValueError(f"[{self.name}] {label} must have elements, a multiple of {wide}; got shape {t.shape}")
@@ -113,22 +113,22 @@ class Kernel:
                     f"[{self.name}] a kernel records no gradient, and {label} requires one. Call it inside ag.Function or no_grad"
                 )
         self._check_written(tensors)
-        return tensors[0].data.gpu
+        return tensors[0].array.gpu
 
     def _check_written(self, tensors: tuple) -> None:
         """What is written lies dense, at the start of its memory, and is bound once."""
-        storages = [t.data.storage for t in tensors]
+        storages = [t.array.storage for t in tensors]
         for i, (t, kind) in enumerate(zip(tensors, self.access, strict=True)):
             label = self.buffers[i][0]
-            if kind == "w" and (not t.data.is_contiguous() or t.data.offset):
-                got = f"strides {t.data.strides}, offset {t.data.offset}"
+            if kind == "w" and (not t.array.is_contiguous() or t.array.offset):
+                got = f"strides {t.array.strides}, offset {t.array.offset}"
                 raise ValueError(f"[{self.name}] {label} is written, so it is no view of part of a tensor; got {got}")
             if kind == "w" and storages.count(storages[i]) > 1:
                 raise ValueError(f"[{self.name}] {label} is written and given twice; clone() the other")
 
     def _ready(self, t: Tensor, i: int) -> Array:
         """The tensor's elements one after the other, as the kernel reads them."""
-        a, label = t.data, self.buffers[i][0]
+        a, label = t.array, self.buffers[i][0]
         if self.access[i] == "r" and (not a.is_contiguous() or a.offset):
             a = a.gpu.copy(a)
         if a.size * self._bytes(a) > a.gpu.pool.max_binding:

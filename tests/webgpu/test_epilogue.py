@@ -104,7 +104,7 @@ def test_leaves_of_any_layout(n, dtype):
     a, b, r = made(2, 5, 6, dtype=dtype), made(2, 6, n, dtype=dtype), made(2, n, 5, dtype=dtype)
     s, t = made(n, dtype=dtype), made(5, 1, dtype=dtype)
     count, y = counted(lambda: (a @ b) * s + r.mT - t)
-    packed = y.data.dtype in y.data.gpu.packed  # words of which two invocations would write halves
+    packed = y.array.dtype in y.array.gpu.packed  # words of which two invocations would write halves
     assert count == (2 if packed and n % 4 else 1)
     fuse.ENABLED = False
     plain = (a @ b) * s + r.mT - t
@@ -194,9 +194,9 @@ def test_a_product_does_not_wait_for_ever():
     x, w = made(4, 6), made(6, 8)
     old = x @ w
     for _ in range(fuse.MAX_AGE + 1):
-        assert x.sum().data.storage  # a dispatch
+        assert x.sum().array.storage  # a dispatch
     young = x @ w
-    assert old.data.pending is None and young.data.pending is not None
+    assert old.array.pending is None and young.array.pending is not None
     np.testing.assert_array_equal(array(old), array(young))
     assert counted(lambda: [x @ w for _ in range(3)] and None)[0] == 0  # nobody holds them
 

@@ -206,7 +206,7 @@ def test_sgd(momentum, nesterov, gpu, check, rng):
     swapped = gpu.upload(start.T).view((3, 4), (1, 3), 0)
     for target in (p, swapped):
         buffer = full((3, 4), np.nan, np.float32, gpu) if momentum else None
-        leaf.data = start.copy()
+        leaf.array = start.copy()
         twin.state.clear()
         for step in range(3):
             g = normal(rng, 3, 4)

@@ -25,7 +25,7 @@ def same(got, want, rtol=1e-6, atol=1e-6):
 
 def test_elementwise(small, fusion):
     (x, a), (row, b), (col, c) = made(70, 90), made(90, seed=1), made(70, 1, seed=2)
-    assert a.data.storage.large and not b.data.storage.large
+    assert a.array.storage.large and not b.array.storage.large
     same(a * 2 + b, x * 2 + row)
     same((a + a.T.contiguous().T).tanh(), np.tanh(2 * x))
     same(c + b, col + row)
@@ -107,6 +107,6 @@ def test_one_that_is_large_by_the_adapters_own_limit(gpu):
     n = min(gpu.pool.max_binding, 1 << 27) // 4 + 1001
     x = ag.ones(n, device="wgpu") * 0.5
     x[n - 3 :] = 2
-    assert x.data.nbytes > gpu.pool.max_binding or gpu.pool.max_binding > 1 << 27
+    assert x.array.nbytes > gpu.pool.max_binding or gpu.pool.max_binding > 1 << 27
     y = x + 1
     assert y[n - 5 :].tolist() == [1.5, 1.5, 3, 3, 3] and y.sum().item() == pytest.approx(1.5 * n + 4.5, rel=1e-6)

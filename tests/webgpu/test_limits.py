@@ -94,5 +94,5 @@ def test_operands_computed_meanwhile_are_no_more_than_a_kernel_binds(dtype, gpu,
     parts = [x + k for k in range(9)]
     total = sum(parts[1:], parts[0])
     square = total * total
-    assert [p.tolist()[0] for p in parts] == list(range(1, 10)) and total.data.pending is not None
+    assert [p.tolist()[0] for p in parts] == list(range(1, 10)) and total.array.pending is not None
     assert square.float().tolist() == pytest.approx([45**2, 54**2, 63**2], rel=1 / 256) and total.tolist() == [45, 54, 63]

@@ -166,7 +166,7 @@ def test_orders(shape, dim, dtype, small):
 def test_integers(small):
     x = places((90, 60), 100)
     a = ag.tensor(x, device="wgpu:2")
-    assert a.dtype is ag.int64 and a.data.storage.large
+    assert a.dtype is ag.int64 and a.array.storage.large
     np.testing.assert_array_equal(a.cumsum(0).numpy(), x.cumsum(0))
     np.testing.assert_array_equal(a.gather(1, a % 60).numpy(), np.take_along_axis(x, x % 60, 1))
     np.testing.assert_array_equal(a.to(ag.float32).to(ag.uint8).to(ag.int32).numpy(), x)

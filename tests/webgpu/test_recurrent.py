@@ -212,7 +212,7 @@ def step_of(kind, dtype):
         gpu.flush()
         counts.append(ag.wgpu.stats()["dispatches"] - before)
         assert all(g.dtype is dtype for g in (y, *grads))
-        assert y.data.storage.buffer.size == y.numel() * (4 if dtype is ag.float32 else 2)
+        assert y.array.storage.buffer.size == y.numel() * (4 if dtype is ag.float32 else 2)
     return counts[-1]
 
 

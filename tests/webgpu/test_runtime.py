@@ -86,7 +86,7 @@ def test_a_number_that_is_read_flushes_what_it_needs(gpu, monkeypatch):
     x, y = ag.ones(4, 6, device="wgpu") * 2, ag.ones(3, device="wgpu") * 1
     loss, other = x.sum(), y.exp() + 1
     assert loss.item() == 48
-    assert other.data.pending is not None and y.data.pending is not None
+    assert other.array.pending is not None and y.array.pending is not None
     np.testing.assert_allclose(other.numpy(), np.e + 1, rtol=1e-6)
 
 

@@ -47,8 +47,8 @@ class SwapGates(Function):
         ctx.dim = dim
         shape = x.shape
         blocks = (*shape[:dim], 3, shape[dim] // 3, *shape[dim + 1 :])
-        if isinstance(x.data, np.ndarray):  # small weights would feel three operations
-            return wrap(np.take(x.data.reshape(blocks), (1, 0, 2), dim).reshape(shape))
+        if isinstance(x.array, np.ndarray):  # small weights would feel three operations
+            return wrap(np.take(x.array.reshape(blocks), (1, 0, 2), dim).reshape(shape))
         return x.reshape(*blocks).index_select(dim, _swapped(x.device)).reshape(*shape)
 
     @staticmethod

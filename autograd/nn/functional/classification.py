@@ -121,7 +121,7 @@ def _finished(loss: Tensor, used: Tensor | None, ignored: Tensor | None, reducti
 def _classes_and_mask(target: Tensor, classes: int, ignore: int, op: str) -> tuple[Tensor, Tensor | None]:
     """Checked targets, ignored ones set to 0, and where those are; None when there are none."""
     if ignore < 0 and target.dtype.rank == 1 and target.numel():
-        data = target.data
+        data = target.array
         low = int(data.min()) if data.__class__ is np.ndarray else data.gpu.index_bounds(data)[0]
         if low >= 0:
             return checked_index(target, classes, op), None

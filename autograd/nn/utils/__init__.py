@@ -36,10 +36,10 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     grads = [g for g in _gradients(parameters) if g.numel()]
     if not grads:
         return create.zeros(())
-    if all(g.data.__class__ is np.ndarray for g in grads):
+    if all(g.array.__class__ is np.ndarray for g in grads):
         return _clip_on_host(grads, max_norm, p, error_if_nonfinite)
-    if p == 2 and not error_if_nonfinite and foreach.fits([g.data for g in grads]):
-        result = rewrap(foreach.clip([g.data for g in grads], max_norm), [0])
+    if p == 2 and not error_if_nonfinite and foreach.fits([g.array for g in grads]):
+        result = rewrap(foreach.clip([g.array for g in grads], max_norm), [0])
         for g in grads:
             g.version[0] += 1
         return result[0]
@@ -55,7 +55,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
 
 
 def _clip_on_host(grads: list[Tensor], max_norm: float, p: float, check: bool) -> Tensor:
-    total = _host_norm([g.data for g in grads], p)
+    total = _host_norm([g.array for g in grads], p)
     _check_finite(total, check)
     factor = max_norm / (total + 1e-6)
     if not factor >= 1:  # a NaN norm shows in the gradients, as in PyTorch
