@@ -16,10 +16,10 @@ help:  ## say what there is (the default)
 run: $(VENV)/has-examples  ## train a GRU on handwritten digits [DEVICE=wgpu]
 	$(PY) examples/01_digits_gru.py
 
-# Compiled files spare each process that the tests start half a second.
+# Compiled files spare each process that the tests start half a second. Two processes share the cores: BLAS takes one.
 test: $(VENV)/has-test  ## run all tests on NumPy and on Vulkan [ARGS="tests/... -k ..."]
 	.ci/vulkan $(PY)
-	env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -n 2 $(ARGS)
+	OPENBLAS_NUM_THREADS=1 env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 lint: $(VENV)/has-dev  ## check style and types
 	$(PY) -m ruff check
@@ -30,7 +30,8 @@ ops: $(VENV)/has-examples  ## print every op: its kernels and its gradients on e
 
 parity: $(VENV)/has-parity  ## score both devices against the databases that PyTorch tests itself with [ARGS="--samples 3"]
 	.ci/vulkan $(PY)
-	set -e; for each in parity parity_modules; do for device in cpu wgpu; do $(PY) tests/$$each.py $(ARGS) $$device; done; done
+	printf '%s\n' "parity wgpu" "parity_modules wgpu" "parity cpu" "parity_modules cpu" | \
+	    OPENBLAS_NUM_THREADS=1 xargs -P 2 -L 1 sh -c '$(PY) tests/$$0.py $(ARGS) $$1'
 
 # Some machines set these two for older BLAS builds; they slow a current NumPy down.
 bench: $(VENV)/has-bench  ## measure, beside PyTorch and other engines [DEVICE=wgpu] [ARGS="GRU encoder"]

@@ -77,7 +77,8 @@ from .threads import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
 
-_LATER = ("bigdl", "distributed", "func", "keras", "profiler")  # imported when they are first asked for: a fifth of the start-up
+# Imported when they are first asked for: a fifth of the start-up.
+_LATER = ("bigdl", "distributed", "distributions", "func", "keras", "profiler")
 
 # What PyTorch has and this has not: what to do instead.
 _ELSEWHERE = {
@@ -106,7 +107,8 @@ bool = bool_
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "Size",
     "dtype", "e", "finfo", "func", "vmap", "iinfo", "inf", "inference_mode", "initial_seed", "nan", "newaxis", "pi", "seed",
-    "Generator", "amp", "autocast", "bigdl", "data", "distributed", "keras", "get_autocast_dtype", "is_autocast_enabled", "utils",
+    "Generator", "amp", "autocast", "bigdl", "data", "distributed", "keras", "get_autocast_dtype", "is_autocast_enabled",
+    "utils", "distributions",
     "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly", "summary",
     "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
     "empty_like",

@@ -1,4 +1,4 @@
-"""Hooks on gradients: what register_hook returns, what retain_grad registers, and who waits for gradients to arrive."""
+"""Hooks on gradients: what register_hook and its like return and register, and who waits for gradients to arrive."""
 
 from __future__ import annotations
 
@@ -25,6 +25,18 @@ class Keep:
         t = self.tensor()
         if t is not None:
             t.grad = g.clone() if t.grad is None else t.grad + g
+
+
+class Afterwards:
+    """What register_post_accumulate_grad_hook puts among a leaf's hooks: the gradient passes, backward() calls `hook` later."""
+
+    __slots__ = ("hook",)
+
+    def __init__(self, hook: Callable):
+        self.hook = hook
+
+    def __call__(self, g: Tensor) -> None:
+        """Nothing: the gradient has not been added yet."""
 
 
 class RemovableHandle:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,34 @@ from . import dtypes
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-EDGE, THRESHOLD, WIDTH = 3, 1000, 80
+
+class Options(NamedTuple):
+    """What set_printoptions sets."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES = {"default": Options(), "short": Options(precision=2, edgeitems=2), "full": Options(threshold=math.inf)}
+_options = Options()
+
+
+def set_printoptions(precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
+                     linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None) -> None:  # fmt: skip
+    """How tensors print: digits behind the point; from how many elements on they are shortened, to how many at each end.
+
+    linewidth: in characters. sci_mode: always or never 1.0000e+00, by default where the numbers call for it. What is None
+    stays, except sci_mode. profile: "default", "short" or "full" to start from. ValueError for another one.
+    """
+    global _options
+    if profile is not None and profile not in _PROFILES:
+        raise ValueError(f"[set_printoptions] profile is one of {', '.join(_PROFILES)}; got {profile!r}")
+    given: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    base = _options if profile is None else _PROFILES[profile]
+    _options = base._replace(sci_mode=sci_mode, **{k: v for k, v in given.items() if v is not None})
 
 
 def tensor_repr(t: Tensor) -> str:
@@ -39,8 +67,8 @@ def _values(array: np.ndarray, indent: int) -> str:
         return "[]"
     shown = array.astype(np.float32) if array.dtype == np.float16 else array
     text = np.array2string(
-        shown, separator=", ", prefix=" " * indent, threshold=THRESHOLD, edgeitems=EDGE, max_line_width=WIDTH,
-        formatter=_formatter(shown),  # type: ignore[arg-type]
+        shown, separator=", ", prefix=" " * indent, threshold=_options.threshold, edgeitems=_options.edgeitems,  # type: ignore[arg-type]
+        max_line_width=_options.linewidth, formatter=_formatter(shown),  # type: ignore[arg-type]
     )  # fmt: skip
     return text
 
@@ -55,11 +83,12 @@ def _formatter(array: np.ndarray) -> dict:
         return {"int": lambda v: str(v).rjust(width if array.ndim else 0)}
     finite = np.abs(sample[np.isfinite(sample)].astype(np.float64))
     nonzero = finite[finite > 0]
-    if nonzero.size == 0 or bool((finite == np.floor(finite)).all()):
-        style = "{:.4e}" if nonzero.size and nonzero.max() >= 1e8 else "{:.0f}."
-    else:
-        low, high = nonzero.min(), nonzero.max()
-        style = "{:.4e}" if high >= 1e8 or low < 1e-4 or (high / low > 1000 and high >= 1e5) else "{:.4f}"
+    whole = nonzero.size == 0 or bool((finite == np.floor(finite)).all())
+    wild = _options.sci_mode
+    if wild is None:
+        low, high = (nonzero.min(), nonzero.max()) if nonzero.size else (1.0, 1.0)
+        wild = high >= 1e8 or (not whole and (low < 1e-4 or (high / low > 1000 and high >= 1e5)))
+    style = f"{{:.{_options.precision}e}}" if wild else "{:.0f}." if whole else f"{{:.{_options.precision}f}}"
 
     def one(v: float) -> str:
         return style.format(v) if np.isfinite(v) else str(float(v))
@@ -70,9 +99,10 @@ def _formatter(array: np.ndarray) -> dict:
 
 def _sample(array: np.ndarray) -> np.ndarray:
     """The elements that will be printed."""
-    if array.size <= THRESHOLD:
+    if array.size <= _options.threshold:
         return array
+    edge = _options.edgeitems
     for axis, n in enumerate(array.shape):
-        if n > 2 * EDGE:
-            array = np.take(array, [*range(EDGE), *range(n - EDGE, n)], axis=axis)
+        if n > 2 * edge:
+            array = np.take(array, [*range(edge), *range(n - edge, n)], axis=axis)
     return array

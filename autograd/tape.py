@@ -15,6 +15,7 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from .grad_mode import state
+from .hooks import Afterwards
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -271,12 +272,17 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         else:
             arrived = _walk_to(_as_tuple(inputs), pending, retain, create_graph)
         del grad_tensors, seeds, pending  # what nobody else holds may be taken over as a .grad
+        hooked: tuple = ()
         for leaf in arrived:
             if leaf.hooks and leaf.node is None:
                 arrived[leaf] = run_hooks(leaf.hooks, arrived[leaf])
+                hooked = (*hooked, leaf)
         with _grad_lock:
             while arrived:
                 _accumulate(*arrived.popitem(), create_graph)
+        for leaf in hooked:
+            for hook in [h.hook for h in leaf.hooks if h.__class__ is Afterwards]:
+                hook(leaf)
     finally:
         state.enabled = before
 

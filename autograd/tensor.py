@@ -12,7 +12,7 @@ from numpy import ndarray
 from . import dtypes
 from .device import CPU, Device
 from .grad_mode import state
-from .hooks import Keep, RemovableHandle
+from .hooks import Afterwards, Keep, RemovableHandle
 from .tape import Node, backward, make_pick
 
 if TYPE_CHECKING:
@@ -173,6 +173,17 @@ class Tensor:
         kept = sum(isinstance(h, Keep) for h in hooks)  # they stand last, and see what the others made of the gradient
         hooks.insert(len(hooks) - kept, hook)
         return RemovableHandle(hooks, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable) -> RemovableHandle:
+        """Call hook(self) when backward() has added to .grad; for leaves. Where each leaf's step of an optimizer fits.
+
+        All leaves' gradients are added when the whole walk is done, so memory is not freed on the way.
+        """
+        if self.node is not None or not self._requires_grad:
+            raise RuntimeError("[register_post_accumulate_grad_hook] expected a leaf that requires grad; use register_hook()")
+        hooks, entry = self._hook_list(), Afterwards(hook)
+        hooks.append(entry)
+        return RemovableHandle(hooks, entry)
 
     def _hook_list(self) -> list:
         owner = self.node if self.node is not None else self

@@ -101,7 +101,7 @@ def refused(load, path, text):
 HUGE = 10**12
 LAYERS, NODES, METRICS = ("model", "config", "layers"), ("model", "config", "nodes"), ("compile", "config", "metrics")
 FORGED = [
-    ("recurrent", [(*LAYERS, 4, "config", "units", HUGE)], "weight 'kernel' of dense has shape (2, 1000000000000), for which the weights in the file"),
+    ("recurrent", [(*LAYERS, 4, "config", "units", HUGE)], "has shape (2, 1000000000000), for which the weights in the file"),
     ("recurrent", [(*LAYERS, 2, "config", "units", 10**5)], "for which the weights in the file are too few"),
     ("recurrent", [(*LAYERS, 0, "config", "input_dim", HUGE)], "for which the weights in the file are too few"),
     ("recurrent", [(*LAYERS, 4, "config", "bogus", 3)], "[Dense] this config makes none, for bogus=3: TypeError: Keyword"),

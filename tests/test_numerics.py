@@ -177,3 +177,37 @@ def test_what_where_does_not_take_sends_nothing_back(name, device):
     x = ag.tensor([-4.0, 0.0, 4.0], device=device, requires_grad=True)
     ag.where(x > 0, function(x), x).sum().backward()
     np.testing.assert_allclose(array(x.grad), want, rtol=1e-5)
+
+
+def test_the_first_few_are_the_front_of_the_whole_order(device):
+    """topk and kthvalue need not sort the rest: ties and NaN still come in argsort's order."""
+    rows = [[1, 3, 3, 2, 3, 1], [nan, 1, nan, 2, nan, 0], [2, 2, 2, 2, 2, 2], [0.0, -0.0, inf, -inf, inf, 0]]
+    for x in (ag.tensor(rows, device=device), ag.tensor([[3, 1, 3, 0, 3, 1]], device=device)):
+        for k in range(1, 7):
+            for largest in (True, False):
+                order = x.argsort(1, descending=largest)
+                assert array(x.topk(k, largest=largest).indices).tolist() == array(order).T[:k].T.tolist()
+            assert array(x.kthvalue(k).indices).tolist() == array(order)[:, k - 1].tolist()
+
+
+@pytest.mark.parametrize("count", [3, 12])
+def test_searching_many_rows_is_searching_each(count, device):
+    rows = [[-1.0, 0, 0, 2, inf], [0, 1, 2, nan, nan], [5, 5, 5, 5, 5]]
+    asked = np.resize([0.0, nan, 5, -inf, 2, inf, 1], (3, count)).astype(np.float32)
+    for right in (False, True):
+        found = ag.searchsorted(ag.tensor(rows, device=device), ag.tensor(asked, device=device), right=right)
+        before = [[np.searchsorted(np.float32(r), v, "right" if right else "left") for v in w] for r, w in zip(rows, asked, strict=True)]
+        assert array(found).tolist() == before
+
+
+def test_ctc_has_one_gradient_with_and_without_a_graph_of_it(device):
+    """The second sample ends early, the third is too long for its steps, and the last has nothing to say."""
+    scores = np.sin(np.arange(5 * 4 * 3, dtype=np.float32) * 1.7).reshape(5, 4, 3)
+    x = ag.tensor(scores, device=device, requires_grad=True)
+    targets, lengths, sizes = ag.tensor([[1, 2], [1, 1], [2, 2], [1, 2]], device=device), [5, 4, 2, 3], [2, 2, 2, 0]
+    losses = ag.nn.functional.ctc_loss(x.log_softmax(2), targets, lengths, sizes, reduction="none", zero_infinity=True)
+    assert array(losses)[2] == 0 and (array(losses)[[0, 1, 3]] > 0).all()
+    (plain,) = ag.grad(losses.sum(), x, retain_graph=True)
+    (graphed,) = ag.grad(losses.sum(), x, create_graph=True)
+    assert_close(plain, graphed)
+    assert np.abs(array(plain)[:, [0, 1, 3]]).max() > 0.1 and not array(plain)[3:, 3].any()

@@ -29,6 +29,11 @@ INTERNAL = {
 SHARED = {"amax": "max", "amin": "min", "clone": "copy", "contiguous": "copy"}
 
 
+def named(names):
+    """A test for each name. What tests one op goes to one process, which compiles its kernels once."""
+    return pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names])
+
+
 def runs(row):
     for number, case in enumerate(row.cases):
         for shapes in case.shapes:
@@ -53,7 +58,7 @@ def tolerance(row, device):
 # -- values and gradients -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ROWS)
+@named(ROWS)
 def test_forward(name, device):
     row = ROWS[name]
     for dtype in row.dtypes:
@@ -73,7 +78,7 @@ def test_forward(name, device):
             assert_close(got, want.astype(np.float64), limit, f"{dtype}, {where}")
 
 
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@named(DIFFERENTIABLE)
 @pytest.mark.parametrize("check", [ag.gradcheck, ag.gradgradcheck])
 def test_gradient(name, check):
     for case, shapes, _ in runs(ROWS[name]):
@@ -82,7 +87,7 @@ def test_gradient(name, check):
             assert check(case.call, tensors, fast_mode=sum(x.numel() for x in tensors) > 24)
 
 
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@named(DIFFERENTIABLE)
 def test_gradient_is_the_same_on_wgpu(name, wgpu):
     row = ROWS[name]
     for case, shapes, where in runs(row):
@@ -96,7 +101,7 @@ def test_gradient_is_the_same_on_wgpu(name, wgpu):
                 assert_close(g, w, tolerance(row, "wgpu"), where)
 
 
-@pytest.mark.parametrize("name", FUSED)
+@named(FUSED)
 def test_fused_gradient_equals_the_formula(name, device):
     for case, shapes, where in runs(ROWS[name]):
         tensors = place(inputs(case, shapes, "float32"), device, grad=True)
@@ -106,7 +111,7 @@ def test_fused_gradient_equals_the_formula(name, device):
             assert_close(a, b, where=where)
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@named(LINEAR)
 def test_gradient_is_the_adjoint(name, device):
     """<A x, y> = <x, A' y>: the transpose is right for every y, without differences."""
     row = ROWS[name]
@@ -158,7 +163,7 @@ def layouts(row):
             yield case, layout, arrays, row.gradient and dtype == "float32"
 
 
-@pytest.mark.parametrize("name", ROWS)
+@named(ROWS)
 def test_layout_changes_nothing(name, device):
     row = ROWS[name]
     for case, layout, arrays, grad in layouts(row):
@@ -178,7 +183,7 @@ def test_layout_changes_nothing(name, device):
 # -- errors -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.errors])
+@named([name for name, row in ROWS.items() if row.errors])
 def test_errors(name, device):
     for kind, text, function in ROWS[name].errors:
         assert_raises(kind, text, lambda function=function: function(device))
@@ -192,14 +197,14 @@ def test_every_op_has_a_row():
     assert {name for name, op in REGISTRY.items() if op.differentiable} == {name for name, row in TABLE.items() if row.gradient}
 
 
-@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if name in TABLE and name != "move"])
+@named([name for name in DIFFERENTIABLE if name in TABLE and name != "move"])
 def test_row_runs_its_op(name):
     case = TABLE[name].cases[-1 if name == "reshape" else 0]
     y = case.call(*place(inputs(case, case.shapes[0], "float32"), "cpu", grad=True))
     assert name in [entry.op for entry in ag.tape(y)]
 
 
-@pytest.mark.parametrize("name", TABLE)
+@named(TABLE)
 def test_names_agree(name):
     """Class, registry key, function and shader carry one name; so does the row, which is the test's id."""
     op = REGISTRY[name]

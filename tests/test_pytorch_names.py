@@ -353,5 +353,5 @@ def test_a_change_through_data_is_not_checked(device):
     assert x.grad.tolist() == [0.0]
     z = x * x
     x.detach().fill_(1.0)
-    with pytest.raises(RuntimeError, match="in place|in-place"):
+    with pytest.raises(RuntimeError, match=r"in place|in-place"):
         z.backward()

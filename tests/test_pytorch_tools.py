@@ -235,3 +235,24 @@ def test_vmap(device):
     each = ag.vmap(ag.func.grad(lambda w, x: (w * x).sum() ** 2), in_dims=(None, 0))(ag.ones(3, device=device), x)
     close(each, [[0, 6, 12], [72, 96, 120]])
     assert_raises(ValueError, "[vmap] the arguments must have one number of examples", lambda: ag.vmap(ag.dot)(x, x[:1]))
+
+
+def test_hooks_after_the_gradient_was_added(device):
+    """hook(leaf) sees .grad complete, also what earlier calls left there: an optimizer's step fits in it."""
+    w, v = (ag.tensor([n], device=device, requires_grad=True) for n in (1.0, 3.0))
+    seen = []
+    handle = w.register_post_accumulate_grad_hook(lambda leaf: seen.append((leaf is w, leaf.grad.item(), v.grad is not None)))
+    w.register_hook(lambda g: g * 10)  # before, although registered later
+    for _ in range(2):
+        (w * v).sum().backward()
+    assert seen == [(True, 30.0, True), (True, 60.0, True)]
+    ag.grad((w * v).sum(), w)
+    handle.remove()
+    (w * v).sum().backward()
+    assert len(seen) == 2 and w.grad.item() == 90.0
+    rate = v.register_post_accumulate_grad_hook(lambda leaf: leaf.data.sub_(leaf.grad))
+    v.grad = None
+    (v * v).sum().backward()
+    rate.remove()
+    assert v.tolist() == [-3.0]
+    assert_raises(RuntimeError, "[register_post_accumulate_grad_hook] expected a leaf", lambda: (w * 2).register_post_accumulate_grad_hook(print))

@@ -3,6 +3,7 @@
 //   m = beta1 * m + (1 - beta1) * g
 //   v = beta2 * v + (1 - beta2) * g * g
 //   w -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
+// What update0 and update1 read and write by is declared by webgpu/packed.py, for float32 and 16 bits.
 // cost: 12 operations an element, 16 bytes read and 12 written; 64 invocations, no shared memory
 struct Params {
   decoupled: u32,

@@ -1,7 +1,7 @@
 """Datasets, samplers and the loader that makes batches of them. PyTorch's names (torch.utils.data)."""
 
 from .collate import default_collate, default_convert
-from .dataset import ChainDataset, ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
+from .dataset import ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split
 from .loader import DataLoader
 from .sampler import (
     BatchSampler,
@@ -16,6 +16,7 @@ from .worker import WorkerInfo, get_worker_info
 
 __all__ = [
     "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler",
-    "SequentialSampler", "Series", "Subset", "SubsetRandomSampler", "TensorDataset", "Text", "WeightedRandomSampler",
-    "WorkerInfo", "co2", "default_collate", "default_convert", "digits", "get_worker_info", "random_split", "sunspots", "text",
+    "SequentialSampler", "Series", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "Text",
+    "WeightedRandomSampler", "WorkerInfo", "co2", "default_collate", "default_convert", "digits", "get_worker_info",
+    "random_split", "sunspots", "text",
 ]  # fmt: skip

@@ -62,6 +62,29 @@ class TensorDataset(Dataset):
         return self.tensors[0].shape[0]
 
 
+class StackDataset(Dataset):
+    """Datasets side by side: sample i is (d[i] for each dataset), or {name: d[i]} when they are given by name.
+
+    ValueError for none or for both kinds, and unless all have one length.
+    """
+
+    def __init__(self, *args: Dataset, **kwargs: Dataset):
+        if bool(args) == bool(kwargs):
+            raise ValueError("[StackDataset] give datasets either in order or by name, at least one")
+        self.datasets: Any = args or kwargs
+        self._parts = list(args or kwargs.values())
+        sizes = [len(d) for d in self._parts]  # type: ignore[arg-type]
+        if len(set(sizes)) > 1:
+            raise ValueError(f"[StackDataset] datasets must have one length; got {sizes}")
+
+    def __getitem__(self, index: Any) -> Any:
+        sample = [d[index] for d in self._parts]
+        return dict(zip(self.datasets, sample, strict=True)) if isinstance(self.datasets, dict) else tuple(sample)
+
+    def __len__(self) -> int:
+        return len(self._parts[0])  # type: ignore[arg-type]
+
+
 class Subset(Dataset):
     """The samples of `dataset` at these indices, in this order."""
 

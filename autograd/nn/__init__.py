@@ -1,5 +1,7 @@
 """Layers, losses and what a training loop needs around them. PyTorch's names and state_dict keys."""
 
+import sys
+
 from . import functional, init, utils
 from .activation import GELU, LeakyReLU, LogSigmoid, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
 from .attention import MultiheadAttention
@@ -93,7 +95,7 @@ from .padding import (
 from .pairs import Bilinear, CosineSimilarity, EmbeddingBag, PairwiseDistance
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .parameter_containers import ParameterDict, ParameterList
-from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell
 from .shaping import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -130,6 +132,11 @@ from .transformer import (
     TransformerEncoderLayer,
 )  # fmt: skip
 
+# PyTorch's older path: `from autograd.nn.modules import Linear`, `nn.modules.module.Module`, …
+modules = sys.modules[f"{__name__}.modules"] = sys.modules[__name__]
+for _name in ("activation", "dropout", "loss", "module", "padding", "rnn", "transformer"):  # files that PyTorch has too
+    sys.modules[f"{__name__}.modules.{_name}"] = sys.modules[f"{__name__}.{_name}"]
+
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d",
@@ -148,7 +155,7 @@ __all__ = [
     "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PairwiseDistance", "Parameter",
     "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "PReLU", "ReflectionPad1d",
     "ReflectionPad2d", "ReflectionPad3d", "ReLU", "ReLU6", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
-    "RMSNorm", "RNN", "RNNCell", "RReLU", "SELU", "Sequential", "Sigmoid", "SiLU", "SmoothL1Loss", "SoftMarginLoss",
+    "RMSNorm", "RNN", "RNNBase", "RNNCell", "RReLU", "SELU", "Sequential", "Sigmoid", "SiLU", "SmoothL1Loss", "SoftMarginLoss",
     "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
     "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unfold", "UninitializedParameter", "Upsample",
     "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",

@@ -107,22 +107,22 @@ class LeakyReLU(_InPlace):
 
 
 class Softmax(_Activation):
-    """exp(x) / sum(exp(x)) along `dim`, which must be given."""
+    """exp(x) / sum(exp(x)) along `dim`; without one a warning, and PyTorch's choice (see functional.softmax)."""
 
     function = staticmethod(F.softmax)
     shown = ("dim",)
 
-    def __init__(self, dim: int):
+    def __init__(self, dim: int | None = None):
         super().__init__(dim=dim)
 
 
 class LogSoftmax(_Activation):
-    """log(softmax(x)) along `dim`, which must be given."""
+    """log(softmax(x)) along `dim`; without one a warning, and PyTorch's choice (see functional.softmax)."""
 
     function = staticmethod(F.log_softmax)
     shown = ("dim",)
 
-    def __init__(self, dim: int):
+    def __init__(self, dim: int | None = None):
         super().__init__(dim=dim)
 
 

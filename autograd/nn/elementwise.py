@@ -163,12 +163,12 @@ class GLU(_Activation):
 
 
 class Softmin(_Activation):
-    """exp(-x) / sum(exp(-x)) along `dim`, which must be given."""
+    """exp(-x) / sum(exp(-x)) along `dim`; without one a warning, and PyTorch's choice (see functional.softmax)."""
 
     function = staticmethod(F.softmin)
     shown = ("dim",)
 
-    def __init__(self, dim: int):
+    def __init__(self, dim: int | None = None):
         super().__init__(dim=dim)
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .. import dtypes
-from ..device import as_device
 from ..tensor import RemovableHandle, Tensor
 from .backward_hooks import GatedCall
+from .moving import Movable
 from .parameter import Buffer, Parameter
-from .state import load_state_dict, named_state
+from .state import Stateful
 
 
-class Module:
+class Module(Stateful, Movable):
     """Base of all layers: assign Parameters and Modules as attributes, write forward(), call the object.
 
     Attributes that are Parameters, Modules or registered buffers are kept in tables of their own, so that
@@ -36,6 +35,7 @@ class Module:
         put("_hooks", [])
         put("_backward_hooks", [])
         put("_backward_pre_hooks", [])
+        put("_state_hooks", {})
 
     # -- calling ------------------------------------------------------------------------------------
 
@@ -236,18 +236,6 @@ class Module:
 
     # -- state --------------------------------------------------------------------------------------
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
-        """Parameters and persistent buffers by dotted name: the same memory, detached unless keep_vars."""
-        return {prefix + k: t if keep_vars else t.detach() for k, t in named_state(self)}
-
-    def load_state_dict(self, state_dict: dict, strict: bool = True) -> Any:
-        """Copy values in, cast and moved as needed. Returns (missing_keys, unexpected_keys).
-
-        RuntimeError that lists missing, unexpected (unless not `strict`) and wrongly shaped entries; nothing is
-        changed then.
-        """
-        return load_state_dict(self, state_dict, strict)
-
     def train(self, mode: bool = True) -> Module:
         """Set training mode, at any depth: what Dropout and its like look at."""
         if not isinstance(mode, bool):
@@ -278,48 +266,6 @@ class Module:
         for _, p in self.named_parameters():
             if p.grad is not None:
                 p.grad = None if set_to_none else p.grad.zeros_like()
-
-    def to(self, *args: Any, device: Any = None, dtype: Any = None) -> Module:
-        """Move and cast in place: to("wgpu"), to(ag.float16), to(device, dtype), to(other_tensor).
-
-        The parameters stay the same objects, so an optimizer keeps them. Integer and bool buffers are moved only.
-        """
-        for a in args:
-            if isinstance(a, Tensor):
-                device, dtype = a.device, a.dtype
-            elif isinstance(a, dtypes.DType):
-                dtype = a
-            else:
-                device = a
-        dtype = None if dtype is None else dtypes.as_dtype(dtype)
-        if dtype is not None and not dtype.is_floating_point:
-            raise TypeError(f"[Module.to] a module's dtype is a floating point type; got {dtype}")
-        where = None if device is None else as_device(device)
-        return _convert(self, lambda t: t.to(dtype=dtype if t.dtype.is_floating_point else None, device=where))
-
-    def half(self) -> Module:
-        """to(float16)."""
-        return self.to(dtypes.float16)
-
-    def bfloat16(self) -> Module:
-        """to(bfloat16)."""
-        return self.to(dtypes.bfloat16)
-
-    def float(self) -> Module:
-        """to(float32)."""
-        return self.to(dtypes.float32)
-
-    def double(self) -> Module:
-        """to(float64)."""
-        return self.to(dtypes.float64)
-
-    def cpu(self) -> Module:
-        """to("cpu")."""
-        return self.to("cpu")
-
-    def wgpu(self, index: int = 0) -> Module:
-        """to(f"wgpu:{index}")."""
-        return self.to(f"wgpu:{index}")
 
     # -- showing ------------------------------------------------------------------------------------
 
@@ -367,20 +313,3 @@ def _named_entries(module: Module, table: str, prefix: str, recurse: bool, once:
             if once:
                 seen.add(t)
             yield (f"{path}.{name}" if path else name), t
-
-
-def _convert(root: Module, change: Callable) -> Module:
-    """Put change(t) in the place of every parameter's memory, its gradient's, and every buffer."""
-    for _, p in root.named_parameters():
-        for t in (p, p.grad):
-            new = None if t is None else change(t.detach())
-            if t is not None and new is not None and new.array is not t.array:
-                t.array, t.version, t.views = new.array, [t.version[0] + 1], None
-    twins: dict[Tensor, Tensor] = {}  # a buffer with two names stays one tensor
-    for module in root.modules():
-        for name, b in module._buffers.items():
-            if b is not None:
-                new = twins[b] if b in twins else change(b.detach())
-                new.__class__ = type(b)  # one of a lazy layer stays one
-                twins[b] = module._buffers[name] = b if new.array is b.array else new
-    return root

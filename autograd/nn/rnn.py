@@ -36,8 +36,8 @@ def _nonlinearity(op: str, name: str) -> str:
     return name
 
 
-class _Recurrent(Module):
-    """Layers of a cell over a sequence: what RNN, LSTM and GRU share."""
+class RNNBase(Module):
+    """Layers of a cell over a sequence: what RNN, LSTM and GRU share. It is there to be asked for, not to be made."""
 
     cell = ""
     nonlinearity = "tanh"
@@ -47,6 +47,8 @@ class _Recurrent(Module):
                  device: Any = None, dtype: Any = None):  # fmt: skip
         super().__init__()
         op = type(self).__name__
+        if not self.cell:
+            raise TypeError(f"[{op}] has no cell of its own; make an RNN, LSTM or GRU")
         _sizes(op, input_size, hidden_size)
         F.check_probability(dropout, op)
         if num_layers < 1:
@@ -192,7 +194,7 @@ class _Recurrent(Module):
         return f"{self.input_size}, {self.hidden_size}" + "".join(changed)
 
 
-class RNN(_Recurrent):
+class RNN(RNNBase):
     """Layers of plain recurrent units over a sequence: h' = tanh(W x + b + R h + c), or relu.
 
     rnn(x, h0=zeros) -> (y, hn), with D = 2 when bidirectional, else 1: x [T, B, I] (batch_first: [B, T, I]; or
@@ -217,7 +219,7 @@ class RNN(_Recurrent):
         return super().extra_repr() + ("" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}")
 
 
-class LSTM(_Recurrent):
+class LSTM(RNNBase):
     """Layers of long short-term memory units over a sequence.
 
         i, f, o = sigmoid(W x + b + R h + c) of each gate     g = tanh(W_g x + b_g + R_g h + c_g)
@@ -239,7 +241,7 @@ class LSTM(_Recurrent):
                          checkpoint, device, dtype)  # fmt: skip
 
 
-class GRU(_Recurrent):
+class GRU(RNNBase):
     """Layers of gated recurrent units over a sequence.
 
         r = sigmoid(W_r x + b_r + R_r h + c_r)        z = sigmoid(W_z x + b_z + R_z h + c_z)

@@ -291,7 +291,7 @@ def tensors_only(function: Callable, both: bool) -> Callable:
 
 
 _add, _sub, mul = binary(Add), binary(Sub, _no_bools), public(binary(Mul))
-_div, pow = binary(Div, _floating), public(binary(Pow, _real_power))
+_div, _pow = binary(Div, _floating), binary(Pow, _real_power)
 for _op, _check in ((Maximum, None), (Minimum, None), (Atan2, _floating)):
     tensors_only(public(binary(_op, _check)), both=True)
 for _function in (eq, ne, lt, le, gt, ge):
@@ -322,7 +322,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     raise ValueError(f'[div] rounding_mode is None, "floor" or "trunc"; got {rounding_mode!r}')
 
 
-for _function, _names in ((add, ("add",)), (sub, ("sub", "subtract")), (div, ("div", "divide", "true_divide"))):
+def pow(input: Any, exponent: Any) -> Tensor:
+    """y = a ^ b"""
+    return _pow(input, exponent)
+
+
+for _function, _names in ((add, ("add",)), (pow, ("pow",)), (sub, ("sub", "subtract")), (div, ("div", "divide", "true_divide"))):
     for _name in _names:
         public(_function, _name)
 public(mul, "multiply")
@@ -338,7 +343,7 @@ def operator(function: Callable) -> Callable:
 
 
 for _name, _function in {
-    "add": _add, "sub": _sub, "mul": mul, "truediv": _div, "pow": pow, "floordiv": floor_divide, "mod": remainder,
+    "add": _add, "sub": _sub, "mul": mul, "truediv": _div, "pow": _pow, "floordiv": floor_divide, "mod": remainder,
     "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor,
 }.items():  # fmt: skip
     _operator = listed(operator(_function), _name)

@@ -10,6 +10,7 @@ import numpy as np
 from .. import create, dtypes
 from ..grad_mode import state
 from ..op import PUBLIC, public
+from ..show import set_printoptions
 from ..tensor import Tensor
 from . import (  # noqa: F401  (their functions are Tensor's methods now)
     bessel,
@@ -48,6 +49,14 @@ _CHANGING = (
     "ldexp", "le", "lgamma", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "lt",
     "multiply", "nan_to_num", "ne", "nextafter", "rad2deg", "renorm", "sign", "sin", "sinc", "sinh", "square", "subtract", "tan",
     "tril", "triu", "true_divide", "xlogy", *SECOND,
+)  # fmt: skip
+
+# What PyTorch has as a function that changes its argument, besides a method.
+_IN_PLACE = (
+    "abs", "acos", "acosh", "arccosh", "arcsinh", "arctanh", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max",
+    "clamp_min", "clip", "cos", "cosh", "deg2rad", "detach", "erf", "erfc", "exp", "exp2", "expm1", "floor", "frac", "gcd", "lcm",
+    "ldexp", "log", "log10", "log1p", "log2", "logit", "nan_to_num", "neg", "rad2deg", "reciprocal", "relu", "round", "rsqrt",
+    "sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "xlogy",
 )  # fmt: skip
 
 
@@ -160,11 +169,14 @@ for _function in (is_nonzero, is_signed, is_complex, is_same_size):
     public(_function)
 for _name in ("numel", "is_floating_point", "detach"):
     public(getattr(Tensor, _name), _name)
+for _name in _IN_PLACE:  # after the loops above have made them
+    public(getattr(Tensor, f"{_name}_"), f"{_name}_", method=False)
 for _function in (element_size, storage_offset, data_ptr, byte, new_empty, fill_diagonal_):
     setattr(Tensor, _function.__name__, _function)
 for _name, _function in {"type": type_, "ndimension": Tensor.dim, "nelement": Tensor.numel}.items():
     setattr(Tensor, _name, _function)
 public(adjoint)
+public(set_printoptions, method=False)
 Tensor.H = Tensor.mH = Tensor.mT  # type: ignore[attr-defined]  # there are no complex numbers to conjugate
 Tensor.is_cpu = property(lambda x: x.device.type == "cpu", doc="Whether it is on the CPU.")  # type: ignore[attr-defined]
 Tensor.is_cuda = False  # type: ignore[attr-defined]

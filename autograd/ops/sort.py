@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .. import create, dtypes, shapes
 from ..op import Op, apply, public, register
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from ..webgpu import launch
 from .reduce import Pair
 from .rounding import tensors
@@ -16,12 +16,34 @@ from .select import where
 from .views import cat
 
 
-def _argsort(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+def _argsort(x: np.ndarray, axis: int, descending: bool, first: int | None = None) -> np.ndarray:
+    if first is not None:
+        return np.moveaxis(_first(np.moveaxis(x, axis, -1), first, descending), -1, axis)
     if not descending:
         return np.argsort(x, axis, kind="stable")
     # Backwards on the reversed: equal elements keep their order, and NaN, the largest, comes first.
     order = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
     return x.shape[axis] - 1 - order
+
+
+def _first(x: np.ndarray, k: int, descending: bool) -> np.ndarray:
+    """The first k positions of each row's order: only what is at least as far in front as the k-th is sorted."""
+    n = x.shape[-1]
+    at = n - k if descending else k - 1
+    if not 0 < k < n:
+        return _argsort(x, -1, descending)[..., :k]
+    parts = np.partition(x, at, -1)
+    last = parts[..., at : at + 1]
+    if x.dtype.kind == "f" and np.isnan(parts[..., at:] if descending else last).any():
+        return _argsort(x, -1, descending)[..., :k]  # NaN compares with nothing
+    kept = x >= last if descending else x <= last
+    if np.count_nonzero(kept) > kept.size // n * k:  # of those equal to the k-th, the front ones
+        ties = x == last
+        room = k - (kept & ~ties).sum(-1, keepdims=True)
+        kept &= ~ties | (ties.cumsum(-1) <= room)
+    positions = np.flatnonzero(kept).reshape(*x.shape[:-1], k) % n
+    order = _argsort(np.take_along_axis(x, positions, -1), -1, descending)
+    return np.take_along_axis(positions, order, -1)
 
 
 @register
@@ -44,6 +66,14 @@ def argsort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool = F
     return apply(Argsort, x.detach(), axis=axis, descending=bool(descending))
 
 
+def front(x: Tensor, k: int, axis: int, descending: bool = False) -> Tensor:
+    """The first k of argsort; on the CPU without sorting the rest."""
+    if x.array.__class__ is np.ndarray and x.ndim:
+        return apply(Argsort, x.detach(), axis=axis, descending=bool(descending), first=k)
+    order = argsort(x, axis, descending)
+    return order.narrow(axis, 0, k) if x.ndim else order
+
+
 def sort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = False) -> Pair:
     """(values, indices) of x in order along `dim`. Always stable; NaN counts as the largest."""
     indices = argsort(x, dim, descending)
@@ -62,10 +92,9 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     size = x.shape[axis] if x.ndim else 1
     if not 0 <= k <= size:
         raise ValueError(f"[topk] k must lie in [0, {size}], the size along dim {axis}; got {k}")
-    indices = argsort(x, axis, descending=largest)
+    indices = front(x, k, axis, descending=largest)
     if not x.ndim:
         return Pair((x.clone(), indices)) if k else Pair((x.reshape(1)[:0], indices.reshape(1)[:0]))
-    indices = indices.narrow(axis, 0, k)
     return Pair((x.gather(axis, indices), indices))
 
 
@@ -78,7 +107,7 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
         raise ValueError(f"[kthvalue] k must lie in [1, {size}], the size along dim {axis}; got {k}")
     if not x.ndim:
         return Pair((x.clone(), argsort(x)))
-    return picked(x, axis, argsort(x, axis).narrow(axis, k - 1, 1), keepdim)
+    return picked(x, axis, front(x, k, axis).narrow(axis, k - 1, 1), keepdim)
 
 
 def picked(x: Tensor, axis: int, indices: Tensor, keepdim: bool) -> Pair:
@@ -150,6 +179,9 @@ def _search(row: Tensor, values: Tensor, right: bool) -> Tensor:
     n = row.shape[-1]
     if not n or not values.numel():
         return low
+    # NumPy searches one row at a time: in the only one, or when each is asked often.
+    if row.array.__class__ is np.ndarray and d is not dtypes.bfloat16 and (row.ndim == 1 or values.shape[-1] > 8):
+        return _search_rows(row.array, values.array, "right" if right else "left")
     size = 1 << n.bit_length()
     while size > 1:
         size //= 2
@@ -162,6 +194,13 @@ def _search(row: Tensor, values: Tensor, right: bool) -> Tensor:
             before = (seen < values) | (values.isnan() & ~seen.isnan())
         low = where(before & (probe <= n), probe, low)
     return low
+
+
+def _search_rows(row: np.ndarray, values: np.ndarray, side: Literal["left", "right"]) -> Tensor:
+    if row.ndim == 1:
+        return wrap(np.asarray(np.searchsorted(row, values, side), np.int64))
+    pairs = zip(row.reshape(-1, row.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
+    return wrap(np.concatenate([np.searchsorted(r, v, side) for r, v in pairs]).astype(np.int64).reshape(values.shape))
 
 
 def bucketize(x: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:

@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from .reduce import Pair, std, var
 from .rounding import floating, tensors
 from .select import where
-from .sort import argsort, bucketize, picked
+from .sort import argsort, bucketize, front, picked
 from .views import cat
 
 # -- sums that leave NaN out ----------------------------------------------------------------------------
@@ -92,13 +92,14 @@ def _median(x: Tensor, dim: int | None, keepdim: bool, ignore: bool) -> Any:
     n = x.shape[axis]
     if not n:
         raise IndexError(f"[{op}] nothing to choose from along dim {axis} of shape {x.shape}")
-    order = argsort(x, axis)
-    missing = x.detach().isnan().long().sum(axis, keepdim=True)  # NaN stands last
+    order = front(x, (n + 1) // 2, axis)
+    missing = x.detach().isnan()  # NaN stands last
     if ignore:
-        middle = (n - missing - 1).clamp(min=0) // 2
-    else:
-        middle = where(missing > 0, n - missing, (n - 1) // 2)
-    return picked(x, axis, order.gather(axis, middle), keepdim)
+        middle = (n - missing.long().sum(axis, keepdim=True) - 1).clamp(min=0) // 2
+        return picked(x, axis, order.gather(axis, middle), keepdim)
+    middle = order.narrow(axis, (n - 1) // 2, 1)
+    first = missing.long().argmax(axis, keepdim=True)
+    return picked(x, axis, where(missing.any(axis, keepdim=True), first, middle), keepdim)
 
 
 def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:

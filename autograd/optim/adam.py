@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..tensor import Tensor
 from ..webgpu import launch
 from .elementwise import check_betas
-from .optimizer import Optimizer, device_update, host_updates, new_state, on_host
+from .optimizer import Optimizer, host_updates, new_state, on_host
 
 _launch = launch.Adam()
 
@@ -48,8 +47,6 @@ class Adam(Optimizer):
                 on_cpu.setdefault(state["step"], []).append((p, g, *moments))
             elif group["amsgrad"]:
                 _composite(p, g, *moments, **self._numbers(state["step"], group))
-            elif p.dtype is not dtypes.float32:
-                device_update(_launch, p, g, *moments, **self._numbers(state["step"], group))
             else:
                 m, v = moments
                 on_gpu.setdefault(state["step"], []).append((p.array, g.array, m.array, v.array))

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, grad_mode
-from ..aliasing import write
 from ..grad_mode import enable_grad, no_grad
 from ..interrupts import held
-from ..tensor import RemovableHandle, Tensor, rewrap
+from ..tensor import RemovableHandle, Tensor
 
 _SMALL = 1 << 12  # elements up to which parameters are joined: below, NumPy's calls cost more than the arithmetic
 _BLOCK = 1 << 15  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
@@ -300,14 +299,3 @@ def _update_joined(function: Callable, rows: list[tuple[Tensor, ...]]) -> None:
             start = stop
     for row in rows:
         row[0].version[0] += 1
-
-
-def device_update(launch: Callable, p: Tensor, g: Tensor, *state: Tensor | None, **options: Any) -> None:
-    """One dispatch of an optimizer's kernel, in place; 16-bit types go through float32."""
-    narrow = p.dtype in dtypes.SHORT
-    target = p.detach().float() if narrow else p
-    launch(target.array, g.to(target.dtype).array, *(None if s is None else s.array for s in state), **options)
-    if narrow:
-        write(p, rewrap(target.array, target.version).to(p.dtype).array, "step")
-    else:
-        p.version[0] += 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..tensor import Tensor
 from ..webgpu import launch
-from .optimizer import Optimizer, device_update, host_updates, new_state, on_host, require
+from .optimizer import Optimizer, host_updates, new_state, on_host, require
 
 _launch = launch.Sgd()
 
@@ -49,7 +49,8 @@ class SGD(Optimizer):
             if on_host(p):
                 on_cpu.setdefault(first, []).append((p, g) if buffer is None else (p, g, buffer))
             else:
-                device_update(_launch, p, g, buffer, first=first, **options)
+                _launch(p.array, g.array, None if buffer is None else buffer.array, first=first, **options)
+                p.version[0] += 1
         for first, rows in on_cpu.items():
             host_updates(_host(first, **options), rows)
 

@@ -3,11 +3,12 @@
 float16 is stored so on adapters without `shader-f16`, bfloat16 on all. Elementwise kernels write
 whole words: an invocation makes four elements (fused_kernel.py). Every other kernel reads the
 pairs in place, by the rewriting below, and writes float32; the cast that packs the result waits,
-like any elementwise op, and becomes part of the next kernel.
+like any elementwise op, and becomes part of the next kernel. Steps of optimizers and clipping, which
+write in place, have accessors of their own.
 """
 
 import re
-from functools import wraps
+from functools import cache, wraps
 
 import numpy as np
 
@@ -60,6 +61,52 @@ def calling(text, name):
         made += [text[place : found.start()], f"load_{name}(", text[found.end() : end - 1], ")"]
         place = end
     return "".join(made) + text[place:]
+
+
+@cache
+def accessors(name, binding, access, element, unit=4):
+    """WGSL that declares an array of float32 or 16 bits, with load_<name> and store_<name>: `unit` (4 or 1) elements of float32.
+
+    store writes those of `inside` and keeps the bits of the others, which may be another array's; a packed array is stored
+    by fours, for its words to have one writer. Loads of one element may lie anywhere.
+    """
+    four = unit == 4
+    value, flags = ("vec4<f32>", "vec4<bool>") if four else ("f32", "bool")
+    if element in PACKED:
+        memory = "vec2<u32>" if four else "u32"
+        load = f"{element}_four({name}[i])" if four else f"{element}_one({name}[i / 2u], i)"
+        store = f"{name}[i] = kept_words({name}[i], {element}_words(v), inside);"
+    else:
+        memory = f"vec4<{element}>" if four else element
+        load = f"{value}({name}[i])"
+        store = f"{name}[i] = select({name}[i], {memory}(v), inside);"
+    text = f"@group(0) @binding({binding}) var<storage, {access}> {name}: array<{memory}>;\n"
+    text += f"fn load_{name}(i: u32) -> {value} {{ return {load}; }}\n"
+    if access == "read_write":
+        text += f"fn store_{name}(i: u32, v: {value}, inside: {flags}) {{ {store} }}\n"
+    return text
+
+
+@cache
+def sides(unit):
+    """WGSL of V, what the accessors of `unit` elements pass, and of inside(i, count): which lie before the end."""
+    if unit == 1:
+        return "alias V = f32;\nfn inside(i: u32, count: u32) -> bool { return i < count; }\n"
+    return (
+        "alias V = vec4<f32>;\nfn inside(i: u32, count: u32) -> vec4<bool> "
+        "{ return vec4<u32>(4u * i) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(count); }\n"
+    )
+
+
+def elements_of(arrays):
+    """What each array's elements are in memory."""
+    return tuple([a.gpu.types[a.dtype][1] for a in arrays])
+
+
+def libs_of(elements):
+    """The files of wgsl/lib that accessors of these elements call."""
+    found = sorted({element for element in elements if element in PACKED})
+    return (*found, "kept_words") if found else ()
 
 
 def is_packed(x):

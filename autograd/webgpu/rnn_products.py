@@ -63,7 +63,7 @@ def input_products(x: Array, w_ih: Any, b_ih: Any, gates: int) -> Array:
     each = x.view((steps, batch, gates, units), (step, row, 0, unit), x.offset)
     g = dense(each.gpu.rounded(each, FLOAT32))
     if b_ih is not None:
-        g = _add(g, spread(x.gpu.rounded(dense(b_ih), FLOAT32).view((gates, units), (units, 1), 0), g.shape))
+        g = _add(g, spread(shaped(dense(x.gpu.rounded(b_ih, FLOAT32)), gates, units), g.shape))
     return shaped(g, steps, batch, gates * units)
 
 

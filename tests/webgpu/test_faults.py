@@ -295,6 +295,7 @@ def test_long_products_are_cut(shape, gpu, rng, check, monkeypatch):
     y = product(gpu.upload(a), gpu.upload(b), gpu.upload(bias))
     assert y.storage and gpu.queue.pending() - before > 1
     check(y, a @ b + bias, rtol=1e-5, atol=1e-5)
-    y, before = Unary("relu")(product(gpu.upload(a), gpu.upload(b), gpu.upload(bias))), gpu.queue.pending()
+    before = gpu.queue.pending()
+    y = Unary("relu")(product(gpu.upload(a), gpu.upload(b), gpu.upload(bias)))
     assert y.storage and gpu.queue.pending() - before > 1
     check(y, np.maximum(a @ b + bias, 0), rtol=1e-5, atol=1e-5)

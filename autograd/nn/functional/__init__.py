@@ -3,7 +3,6 @@
 from ...cast import listed
 from ...errors import saying_what_came
 from ...ops.matmul import linear
-from ...ops.softmax import log_softmax, softmax
 from .activation import (
     celu,
     elu,
@@ -15,6 +14,7 @@ from .activation import (
     hardswish,
     hardtanh,
     leaky_relu,
+    log_softmax,
     logsigmoid,
     mish,
     prelu,
@@ -25,6 +25,7 @@ from .activation import (
     selu,
     sigmoid,
     silu,
+    softmax,
     softmin,
     softplus,
     softshrink,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,8 @@ from ... import create
 from ...create import empty_like, zeros_like
 from ...dtypes import converted, float32
 from ...op import public
+from ...ops import softmax as along
 from ...ops.select import where
-from ...ops.softmax import softmax
 from ...random import rand
 from ...shapes import axis_of
 from ...tensor import Tensor
@@ -69,9 +70,30 @@ def tanh(input: Tensor) -> Tensor:
     return input.tanh()
 
 
-def softmin(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    """exp(-x) / sum(exp(-x)) along `dim`."""
-    return softmax(-input, dim, dtype)
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along `dim`. A row of only -inf gives NaN. Without dim: a warning, and PyTorch's choice.
+
+    That choice is dimension 0 for tensors of 0, 1 and 3 dimensions, and 1 for all others.
+    """
+    return along.softmax(input, _chosen(input, dim, "softmax"), dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """log(softmax(x)) along `dim`, exact where softmax would round to 0; without dim as softmax."""
+    return along.log_softmax(input, _chosen(input, dim, "log_softmax"), dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """exp(-x) / sum(exp(-x)) along `dim`; without dim as softmax."""
+    return along.softmax(-input, _chosen(input, dim, "softmin"), dtype)
+
+
+def _chosen(input: Tensor, dim: int | None, op: str) -> int:
+    if dim is not None:
+        return dim
+    chosen = 0 if input.ndim in (0, 1, 3) else 1
+    warnings.warn(f"[{op}] no dim was given; dim={chosen} is taken, as PyTorch does. Write it down", stacklevel=5)
+    return chosen
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ... import create
+from ... import create, dtypes
+from ...function import Function
+from ...grad_mode import is_grad_enabled
 from ...op import public
 from ...ops.select import where
 from ...ops.views import cat, stack
-from ...tensor import Tensor
+from ...tape import grad
+from ...tensor import Tensor, wrap
 from .common import check_reduction, reduced
 
 
@@ -86,15 +89,11 @@ def _negative_log(logp: Tensor, labels: np.ndarray, lengths: np.ndarray, sizes: 
     # A blank between two labels may be skipped where they differ.
     skips = np.zeros(labels.shape, bool)
     skips[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
-    may_skip, start = create.place(skips, device), create.place(np.arange(width) < 2, device)
-    nothing = logp.new_full((samples, 2), float("-inf"))
-    alpha = where(start, seen[0], float("-inf")) if steps else logp.new_full((samples, width), float("-inf"))
     running = create.place(np.arange(steps)[:, None, None] < lengths[:, None], device)
-    for t in range(1, steps):
-        before = cat([nothing, alpha], 1)
-        skipped = where(may_skip, before[:, :width], float("-inf"))
-        total = stack([alpha, before[:, 1 : width + 1], skipped]).logsumexp(0)
-        alpha = where(running[t], total + seen[t], alpha)
+    if steps and seen.array.__class__ is np.ndarray and seen.dtype in (dtypes.float32, dtypes.float64):
+        alpha = _Paths.apply(seen, skips, running.array)
+    else:
+        alpha = _paths(seen, skips, running)
     last = create.place(np.maximum(2 * sizes[:, None] - [[0, 1]], 0), device)
     ends = alpha.gather(1, last)
     only_blanks = create.place(np.stack([np.zeros(samples, bool), sizes == 0], 1), device)
@@ -104,6 +103,66 @@ def _negative_log(logp: Tensor, labels: np.ndarray, lengths: np.ndarray, sizes: 
         empty = create.place(np.where(sizes == 0, 0.0, np.inf).astype(logp.dtype.numpy), device)
         loss = where(none, empty, loss)
     return loss + _of_distributions(logp, running)
+
+
+def _paths(seen: Tensor, skips: np.ndarray, running: Tensor) -> Tensor:
+    """The log-probability of all ways to each label at the last running step, [N, W], from those of its labels [T, N, W]."""
+    (steps, samples, width), device = seen.shape, seen.device
+    may_skip, start = create.place(skips, device), create.place(np.arange(width) < 2, device)
+    nothing = seen.new_full((samples, 2), float("-inf"))
+    alpha = where(start, seen[0], float("-inf")) if steps else seen.new_full((samples, width), float("-inf"))
+    for t in range(1, steps):
+        before = cat([nothing, alpha], 1)
+        skipped = where(may_skip, before[:, :width], float("-inf"))
+        total = stack([alpha, before[:, 1 : width + 1], skipped]).logsumexp(0)
+        alpha = where(running[t], total + seen[t], alpha)
+    return alpha
+
+
+class _Paths(Function):
+    """_paths() in NumPy, with its gradient; a graph of the gradient is made of _paths()'s own."""
+
+    @staticmethod
+    def forward(ctx: Any, seen: Tensor, skips: np.ndarray, running: np.ndarray) -> Tensor:
+        ctx.save_for_backward(seen)
+        x = seen.detach().array
+        alpha = np.full((x.shape[1], x.shape[2]), -np.inf, x.dtype)
+        totals, ways = np.zeros_like(x), []
+        alpha[:, :2] = x[0, :, :2]
+        with np.errstate(all="ignore"):
+            for t in range(1, len(x)):
+                ways.append(_ways(alpha, skips))
+                top = ways[-1].max(0)
+                top[np.isinf(top)] = 0
+                totals[t] = np.log(np.exp(ways[-1] - top).sum(0)) + top
+                alpha = np.where(running[t], totals[t] + x[t], alpha)
+        ctx.steps = skips, running, totals, ways
+        return wrap(alpha)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple:
+        (seen,), (skips, running, totals, ways) = ctx.saved_tensors, ctx.steps
+        if is_grad_enabled():
+            return grad(_paths(seen, skips, create.place(running, seen.device)), seen, dy, create_graph=True)[0], None, None
+        g, dx = dy.array, np.zeros_like(totals)
+        with np.errstate(all="ignore"):
+            for t in range(len(dx) - 1, 0, -1):
+                dx[t] = np.where(running[t], g, 0)
+                # Each way's share; none where there is no way at all.
+                share = dx[t] * np.exp(ways[t - 1] - np.where(np.isneginf(totals[t]), 0, totals[t]))
+                g = share[0] + np.where(running[t], 0, g)
+                g[:, :-1] += share[1, :, 1:]
+                g[:, :-2] += share[2, :, 2:]
+        dx[0, :, :2] = g[:, :2]
+        return wrap(dx), None, None
+
+
+def _ways(alpha: np.ndarray, skips: np.ndarray) -> np.ndarray:
+    """What leads to each label: itself, the one before, and the one before that where it may be skipped."""
+    ways = np.full((3, *alpha.shape), -np.inf, alpha.dtype)
+    ways[0], ways[1, :, 1:] = alpha, alpha[:, :-1]
+    ways[2, :, 2:] = np.where(skips[:, 2:], alpha[:, :-2], -np.inf)
+    return ways
 
 
 def _of_distributions(logp: Tensor, running: Tensor) -> Tensor:

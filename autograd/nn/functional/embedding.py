@@ -99,7 +99,10 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         factors = per_sample_weights.reshape(-1)
         factors = factors if kept is None else factors.index_select(0, create.place(np.flatnonzero(there), index.device))
         rows = rows * factors.unsqueeze(1)
-    total = weight.new_zeros(len(starts), weight.shape[1]).index_add(0, create.place(bag, weight.device), rows)
+    if input.ndim == 2 and kept is None:  # bags of one size
+        total = rows.reshape(*input.shape, weight.shape[1]).sum(1)
+    else:
+        total = weight.new_zeros(len(starts), weight.shape[1]).index_add(0, create.place(bag, weight.device), rows)
     if mode == "sum":
         return total
     sizes = dtypes.converted(np.maximum(np.bincount(bag, minlength=len(starts)), 1), weight.dtype.numpy)

@@ -10,6 +10,7 @@ from ... import create, dtypes
 from ...op import public
 from ...ops.index import take_rows
 from ...ops.select import where
+from ...ops.views import stack
 from ...tensor import Tensor
 from .resampling import cubic_weights
 
@@ -89,18 +90,22 @@ def _position(g: Tensor, size: int, align: bool) -> Tensor:
     return (g + 1) * ((size - 1) / 2) if align else ((g + 1) * size - 1) / 2
 
 
-def _taps(at: Tensor, size: int, mode: str, padding: str, align: bool) -> list[tuple[Tensor, Any]]:
-    """The (position, weight) pairs along one axis; positions outside 0 … size-1 stand for zeros."""
+def _taps(at: Tensor, size: int, mode: str, padding: str, align: bool) -> tuple[Tensor, Tensor]:
+    """The positions and weights of the elements to read along one axis, [taps, N, points] both; outside, the weight is 0."""
     if mode == "bicubic":
         low = at.detach().floor()
-        weights = cubic_weights(at - low)
-        return [(_inside(low + k, size, padding, align), w) for k, w in zip(range(-1, 3), weights, strict=True)]
-    at = _inside(at, size, padding, align)
-    if mode == "nearest":
-        return [(at.detach().round(), None)]
-    low = at.detach().floor()
-    high = at - low
-    return [(low, 1 - high), (low + 1, high)]
+        position = stack([_inside(low + k, size, padding, align) for k in range(-1, 3)])
+        weight = stack(cubic_weights(at - low))
+    elif mode == "nearest":
+        position = _inside(at, size, padding, align).detach().round().unsqueeze(0)
+        weight = position.ones_like()
+    else:
+        at = _inside(at, size, padding, align)
+        low = at.detach().floor()
+        high = at - low
+        position, weight = stack([low, low + 1]), stack([1 - high, high])
+    fits = (position >= 0) & (position <= size - 1)
+    return where(fits, position, 0.0).long(), weight * fits.to(weight.dtype)
 
 
 def _inside(at: Tensor, size: int, padding: str, align: bool) -> Tensor:
@@ -131,23 +136,15 @@ def _sampled(x: Tensor, taps: list) -> Tensor:
     plane = int(np.prod(sizes))
     # A row an element, its channels side by side: rows are what can be read, and added to, by index quickly.
     rows = x.permute(0, *range(2, n + 2), 1).reshape(samples * plane, channels)
-    first = create.arange(samples, device=x.device).unsqueeze(1) * plane
-    total: Any = None
-    for number in np.ndindex(*(len(t) for t in taps)):
-        weight: Any = None
-        valid: Any = None
-        index: Any = 0
-        for axis in range(n):
-            position, part = taps[axis][number[axis]]
-            fits = (position >= 0) & (position <= sizes[axis] - 1)
-            valid = fits if valid is None else valid & fits
-            index = index * sizes[axis] + position.masked_fill(fits.logical_not(), 0.0).long()
-            weight = part if weight is None else weight * part if part is not None else weight
-        seen = take_rows(rows, index + first)
-        mask = valid.to(x.dtype)
-        seen = seen * (mask if weight is None else weight * mask).unsqueeze(-1)
-        total = seen if total is None else total + seen
-    return total.transpose(1, 2).contiguous()
+    index: Any = create.arange(samples, device=x.device).unsqueeze(1) * plane
+    weight: Any = None
+    for axis, (position, part) in enumerate(taps):
+        index = index + position * int(np.prod(sizes[axis + 1 :]))
+        weight = part if weight is None else weight * part
+        if axis < n - 1:
+            index, weight = index.unsqueeze(-3), weight.unsqueeze(-3)
+    seen = take_rows(rows, index) * weight.unsqueeze(-1)
+    return seen.sum(tuple(range(n))).transpose(1, 2).contiguous()
 
 
 def _sampler(n: int, name: str) -> Any:

@@ -54,6 +54,39 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     return norm
 
 
+@no_grad()
+def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False,
+                   foreach: bool | None = None) -> Tensor:  # fmt: skip
+    """The norm of all tensors' elements together, a 0-d tensor: what clip_grad_norm_ takes of gradients.
+
+    norm_type: p of the p-norm, or inf. RuntimeError for an infinite or NaN norm if error_if_nonfinite. foreach: PyTorch's,
+    without use.
+    """
+    given = [t for t in ([tensors] if isinstance(tensors, Tensor) else tensors) if t.numel()]
+    if not given:
+        return create.zeros(())
+    if all(t.array.__class__ is np.ndarray for t in given):
+        norm = _on_cpu(_host_norm([t.array for t in given], float(norm_type)), given)
+    else:
+        norm = _norm([vector for vector, _ in _joined(given)], float(norm_type))
+    if error_if_nonfinite and not math.isfinite(norm.item()):
+        raise RuntimeError(f"[get_total_norm] the norm is {norm.item()}; error_if_nonfinite=False returns it")
+    return norm
+
+
+@no_grad()
+def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor,
+                          foreach: bool | None = None) -> None:  # fmt: skip
+    """Scale all gradients in place by min(1, max_norm / (total_norm + 1e-6)). foreach: PyTorch's, without use."""
+    for g in _gradients(parameters):
+        g.mul_((float(max_norm) / (total_norm.to(g.device, g.dtype) + 1e-6)).minimum(1.0))
+
+
+def _on_cpu(total: float, given: list[Tensor]) -> Tensor:
+    wide = any(t.dtype is dtypes.float64 for t in given)
+    return create.tensor(total, dtype=dtypes.float64 if wide else dtypes.float32, device="cpu")
+
+
 def _clip_on_host(grads: list[Tensor], max_norm: float, p: float, check: bool) -> Tensor:
     total = _host_norm([g.array for g in grads], p)
     _check_finite(total, check)
@@ -61,8 +94,7 @@ def _clip_on_host(grads: list[Tensor], max_norm: float, p: float, check: bool) -
     if not factor >= 1:  # a NaN norm shows in the gradients, as in PyTorch
         for g in grads:
             g.mul_(factor)
-    wide = any(g.dtype is dtypes.float64 for g in grads)
-    return create.tensor(total, dtype=dtypes.float64 if wide else dtypes.float32, device="cpu")
+    return _on_cpu(total, grads)
 
 
 def _check_finite(norm: Any, check: bool) -> None:
