@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from .device import Device, as_device
 from .tensor import Tensor, rewrap, wrap
 
 _PYTHON_NUMBER = (bool, int, float)
+_LARGE = 1 << 26  # elements
 # PyTorch's old names of tensors, by dtype.
 TYPES = {"float64": "DoubleTensor", "float32": "FloatTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
          "int64": "LongTensor", "int32": "IntTensor", "uint8": "ByteTensor", "bool": "BoolTensor"}  # fmt: skip
@@ -150,6 +152,12 @@ def ones_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: b
     return full_like(x, 1, dtype, device, requires_grad)
 
 
+def _room(shape: tuple, dtype: Any, device: Any) -> None:
+    """What a device cannot hold is refused before the host makes it: there it might fill all memory."""
+    if math.prod(shape) > _LARGE:
+        empty(*shape, dtype=dtype, device=device)
+
+
 def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, device: Any = None,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
     """start, start + step, … below `end`; arange(n) counts from 0. int64 for integers, else the default dtype."""
@@ -162,6 +170,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, device
         raise ValueError(f"[arange] too many numbers: start={start}, end={end}, step={step}")
     whole = all(isinstance(x, int | np.integer) for x in (start, end, step))
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64 if whole else dtypes.get_default_dtype()
+    _room((int((end - start) / step),), d, device)
     return place(dtypes.converted(np.arange(start, end, step), d.numpy), device, requires_grad)
 
 
@@ -174,6 +183,7 @@ def linspace(start: float, end: float, steps: int, dtype: Any = None, device: An
     if isinstance(start, Tensor) or isinstance(end, Tensor) or steps < 0:
         raise ValueError(f"[linspace] start and end are numbers and steps is not negative; got {start}, {end}, {steps}")
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
+    _room((steps,), d, device)
     return place(dtypes.converted(np.linspace(start, end, steps), d.numpy), device, requires_grad)
 
 
@@ -182,6 +192,7 @@ def eye(n: int, m: int | None = None, dtype: Any = None, device: Any = None, req
     if n < 0 or (m is not None and m < 0):
         raise ValueError(f"[eye] sizes must not be negative; got n={n}, m={m}")
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
+    _room((n, n if m is None else m), d, device)
     return place(dtypes.converted(np.eye(n, m), d.numpy), device, requires_grad)
 
 

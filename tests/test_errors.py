@@ -85,6 +85,9 @@ ON_WGPU = {
     "float64 by moving": (TypeError, "float64", lambda d: ag.zeros(2, dtype=ag.float64).to(d)),
     "float64 by casting": (TypeError, "float64", lambda d: on(d, 2).double()),
     "integers beyond 32 bits": (OverflowError, "32 bits", lambda d: ag.tensor([2**40], device=d)),
+    "too many to place": (ValueError, "buffers hold at most", lambda d: ag.arange(2**31 - 1, device=d)),
+    "too many parts": (ValueError, "32 bits", lambda d: ag.nn.functional.adaptive_max_pool1d(on(d, 2, 3, 5), 2**31 - 1)),
+    "too large an image": (ValueError, "32 bits", lambda d: ag.nn.functional.interpolate(on(d, 2, 3, 5), size=2**31 - 1)),
     "no such adapter": (RuntimeError, "wgpu:9", lambda d: ag.zeros(2, device="wgpu:9")),
 }  # fmt: skip
 

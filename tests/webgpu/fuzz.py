@@ -36,6 +36,7 @@ NAMES = sorted(set(FUNCTIONS) - LEFT_OUT)
 SILENT = ("Validation Error", "AttributeError", "KeyError", "UnboundLocal", "NameError", "AssertionError", "assert ")
 # What is right by its own rule, not equal on both devices: signs of singular vectors, how a tie or a drawn number falls.
 FREE = {"svd", "eigh", "qr", "empty_like", "lu", "geqrf", "ormqr", "orgqr", "householder_product"}
+FREE |= {"searchsorted", "bucketize"}  # what they search is not sorted here
 # What one device alone says: there is no float64 nor a ninth dimension, a copy on the CPU is not expanded nor a view of a
 # leaf, and the GPU does not look at its numbers.
 KNOWN = ("at most 8 dimensions on wgpu", "a leaf that requires grad", "float64", "expanded tensor share memory", "negative integer powers", "divided by zero")
