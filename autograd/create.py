@@ -152,7 +152,7 @@ def ones_like(x: Tensor, dtype: Any = None, device: Any = None, requires_grad: b
     return full_like(x, 1, dtype, device, requires_grad)
 
 
-def _room(shape: tuple, dtype: Any, device: Any) -> None:
+def check_room(shape: tuple, dtype: Any, device: Any) -> None:
     """What a device cannot hold is refused before the host makes it: there it might fill all memory."""
     if math.prod(shape) > _LARGE:
         empty(*shape, dtype=dtype, device=device)
@@ -170,7 +170,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None, device
         raise ValueError(f"[arange] too many numbers: start={start}, end={end}, step={step}")
     whole = all(isinstance(x, int | np.integer) for x in (start, end, step))
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.int64 if whole else dtypes.get_default_dtype()
-    _room((int((end - start) / step),), d, device)
+    check_room((int((end - start) / step),), d, device)
     return place(dtypes.converted(np.arange(start, end, step), d.numpy), device, requires_grad)
 
 
@@ -183,7 +183,7 @@ def linspace(start: float, end: float, steps: int, dtype: Any = None, device: An
     if isinstance(start, Tensor) or isinstance(end, Tensor) or steps < 0:
         raise ValueError(f"[linspace] start and end are numbers and steps is not negative; got {start}, {end}, {steps}")
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
-    _room((steps,), d, device)
+    check_room((steps,), d, device)
     return place(dtypes.converted(np.linspace(start, end, steps), d.numpy), device, requires_grad)
 
 
@@ -192,7 +192,7 @@ def eye(n: int, m: int | None = None, dtype: Any = None, device: Any = None, req
     if n < 0 or (m is not None and m < 0):
         raise ValueError(f"[eye] sizes must not be negative; got n={n}, m={m}")
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()
-    _room((n, n if m is None else m), d, device)
+    check_room((n, n if m is None else m), d, device)
     return place(dtypes.converted(np.eye(n, m), d.numpy), device, requires_grad)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from . import functional
 from .grad_mode import enable_grad, state
+from .hooks import walk
 from .nn.module import Module
 from .ops.views import stack, unbind
 from .tape import grad as grads_of
@@ -146,16 +147,9 @@ def _fresh(x: Tensor) -> Tensor:
 
 def _let_go(y: Tensor, own: list[Tensor]) -> Tensor:
     """y without history where that leads to nothing but the arguments' own copies."""
-    ours, seen, queue = set(own), set(), [y.node]
-    while queue:
-        node = queue.pop()
-        if node is None or node in seen or node in ours:
-            continue
-        if isinstance(node, Tensor):
-            return y
-        seen.add(node)
-        queue.extend(node.edges)
-    return y.detach()
+    ours = set(own)
+    beyond = any(isinstance(edge, Tensor) and edge not in ours for node in walk([y.node]) for edge in node.edges)
+    return y if beyond else y.detach()
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:

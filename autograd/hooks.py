@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .grad_mode import state
@@ -11,6 +11,18 @@ from .grad_mode import state
 if TYPE_CHECKING:
     from .tape import Node
     from .tensor import Tensor
+
+
+def walk(nodes: Iterable) -> Iterator[Node]:
+    """Each node that these come from, these too, once; what is no node (a leaf, None) is passed over."""
+    seen: set = set()
+    stack = [n for n in nodes if hasattr(n, "edges")]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node
+            stack.extend([edge for edge in node.edges if hasattr(edge, "edges")])
 
 
 class Keep:
@@ -82,19 +94,10 @@ class Arrivals:
         if not plain:
             raise RuntimeError("[backward] what sends gradients off takes no inputs= or create_graph=True; use ag.grad()")
         found: dict[Tensor, Node] = {}
-        seen: set = set()
-        stack = [n for n in pending if hasattr(n, "edges")]
-        while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
+        for node in walk(pending):
             for edge in node.edges:
-                if edge in self.leaves:
-                    if not edge.hooks and (edge not in found or node.seq > found[edge].seq):  # numbers count down
-                        found[edge] = node
-                elif hasattr(edge, "edges"):
-                    stack.append(edge)
+                if edge in self.leaves and not edge.hooks and (edge not in found or node.seq > found[edge].seq):
+                    found[edge] = node  # numbers count down
         last: dict[Node, list] = {}
         for leaf, node in found.items():
             last.setdefault(node, []).append(leaf)

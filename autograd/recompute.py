@@ -10,6 +10,7 @@ from typing import Any
 
 from .function import Function
 from .grad_mode import enable_grad, state
+from .hooks import walk
 from .random import fork_rng, get_rng_state, set_rng_state
 from .tape import grad
 from .tensor import Tensor
@@ -116,17 +117,6 @@ class _Checkpoint(Function):
 
 def _leaves(outputs: Iterable, own: set) -> list[Tensor]:
     """The tensors that the outputs' graph starts from, besides the segment's `own`."""
-    found: dict[Tensor, None] = {}
-    seen: set = set()
-    stack = [y.node for y in outputs if isinstance(y, Tensor) and y.node is not None]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        for edge in node.edges:
-            if isinstance(edge, Tensor) and edge not in own:
-                found[edge] = None
-            elif edge is not None and not isinstance(edge, Tensor):
-                stack.append(edge)
+    nodes = walk(y.node for y in outputs if isinstance(y, Tensor))
+    found = {edge: None for node in nodes for edge in node.edges if isinstance(edge, Tensor) and edge not in own}
     return list(found)

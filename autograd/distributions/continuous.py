@@ -11,16 +11,13 @@ from ..tensor import Tensor
 from .base import Distribution, together
 
 
-class Normal(Distribution):
-    """The bell curve of mean loc and standard deviation scale.
-
-    p(x) = exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi)). loc, scale: numbers or tensors that broadcast; scale > 0.
-    """
+class _Symmetric(Distribution):
+    """Around loc, as wide as scale."""
 
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = together("Normal", loc, scale)
+        self.loc, self.scale = together(type(self).__name__, loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
         self._given = {"loc": self.loc, "scale": self.scale}
         self._require(self.loc == self.loc, "loc must be numbers")
@@ -28,6 +25,14 @@ class Normal(Distribution):
 
     mean = property(lambda self: self.loc, doc="loc")
     mode = property(lambda self: self.loc, doc="loc")
+
+
+class Normal(_Symmetric):
+    """The bell curve of mean loc and standard deviation scale.
+
+    p(x) = exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi)). loc, scale: numbers or tensors that broadcast; scale > 0.
+    """
+
     stddev = property(lambda self: self.scale, doc="scale")
     variance = property(lambda self: self.scale * self.scale, doc="scale^2")
 
@@ -54,20 +59,9 @@ class Normal(Distribution):
         return self.scale.log() + 0.5 * (1 + math.log(2 * math.pi))
 
 
-class Laplace(Distribution):
+class Laplace(_Symmetric):
     """Two exponentials back to back: p(x) = exp(-|x - loc| / scale) / (2 scale), scale > 0."""
 
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = together("Laplace", loc, scale)
-        super().__init__(self.loc.shape, (), validate_args)
-        self._given = {"loc": self.loc, "scale": self.scale}
-        self._require(self.loc == self.loc, "loc must be numbers")
-        self._require(self.scale > 0, "scale must be positive")
-
-    mean = property(lambda self: self.loc, doc="loc")
-    mode = property(lambda self: self.loc, doc="loc")
     variance = property(lambda self: self.scale * self.scale * 2, doc="2 scale^2")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:

@@ -214,18 +214,17 @@ class Module(Stateful, Movable):
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted name. AttributeError when there is none."""
-        path, _, name = target.rpartition(".")
-        found = self.get_submodule(path)._parameters.get(name)
-        if found is None:
-            raise AttributeError(f"[get_parameter] {type(self).__name__} has no parameter {target!r}")
-        return found
+        return self._at(target, "parameter")
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a dotted name. AttributeError when there is none."""
+        return self._at(target, "buffer")
+
+    def _at(self, target: str, kind: str) -> Any:
         path, _, name = target.rpartition(".")
-        found = self.get_submodule(path)._buffers.get(name)
+        found = getattr(self.get_submodule(path), f"_{kind}s").get(name)
         if found is None:
-            raise AttributeError(f"[get_buffer] {type(self).__name__} has no buffer {target!r}")
+            raise AttributeError(f"[get_{kind}] {type(self).__name__} has no {kind} {target!r}")
         return found
 
     def set_submodule(self, target: str, module: Module) -> None:

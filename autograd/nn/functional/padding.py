@@ -37,7 +37,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     for axis, (before, after) in zip(range(input.ndim - 1, -1, -1), pairs, strict=False):
         if before or after:
             made = max(x.shape[axis] + before + after, 0)
-            x.new_empty(*x.shape[:axis], made, *x.shape[axis + 1 :])  # the device refuses what it cannot hold before the host
+            create.check_room((*x.shape[:axis], made, *x.shape[axis + 1 :]), x.dtype, x.device)  # before a table of that size
             table = _positions(input.shape[axis], before, after, mode)
             x = x.index_select(axis, create.place(table, x.device))
     return x

@@ -194,7 +194,7 @@ def _adaptive_sizes(op: str, n: int, x: Tensor, output_size: Any) -> tuple:
     sizes = tuple(x.shape[i - n] if v is None else int(v) for i, v in enumerate(given))
     if any(v < 0 for v in sizes):
         raise ValueError(f"[{op}] output sizes must not be negative; got {output_size!r}")
-    x.new_empty(*x.shape[:-n], *sizes)  # what the device cannot hold is refused before tables of that size are made
+    create.check_room((*x.shape[:-n], *sizes), x.dtype, x.device)  # before tables of that size
     return sizes
 
 

@@ -38,7 +38,7 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     op, n = "interpolate", input.ndim - 2
     _check(input, mode, align_corners, antialias)
     sizes, scales = _sizes(input, size, scale_factor, op)
-    input.new_empty(*input.shape[:2], *sizes)  # what the device cannot hold is refused before tables of that size are made
+    create.check_room((*input.shape[:2], *sizes), input.dtype, input.device)  # before tables of that size
     if scale_factor is None and recompute_scale_factor:
         raise ValueError(f"[{op}] recompute_scale_factor needs scale_factor; got size={size}")
     if recompute_scale_factor:
