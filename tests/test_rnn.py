@@ -93,7 +93,7 @@ def test_padding_is_not_read(cell, device):
 def test_nothing_is_saved_when_nothing_is_recorded():
     inputs = layer_inputs("gru", grad=False)
     (*_, saved) = ag.op.apply(core.Gru, *inputs, None, None, mask=None, reverse=False, save=False)
-    assert saved.shape == (4, 0, 3, 3)
+    assert not saved.numel()
     y, hn, _ = core.layer("gru", *inputs)
     assert_close(hn, array(y)[-1])
 

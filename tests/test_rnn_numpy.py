@@ -31,13 +31,12 @@ def gradients(outputs, inputs):
     return ag.grad(total, [x for x in inputs if x is not None])
 
 
-@pytest.mark.parametrize("small", [0, rnn_numpy.SMALL], ids=["packed", "where they lie"])
 @pytest.mark.parametrize("batch", [1, 3, 17])
 @pytest.mark.parametrize("options", [{}, {"reverse": True}, {"skip": True}, {"bias": False}], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_blocks_of_any_layout_are_the_composite(kind, options, batch, small, monkeypatch):
+def test_blocks_of_any_layout_are_the_composite(kind, options, batch, monkeypatch):
     """Eight steps are three blocks, the last of them shorter; the last rows are ragged where the layer runs backwards."""
-    for name, value in {"BLOCK": 1, "STEPS": 3, "ALIGNED": 0, "SMALL": small}.items():
+    for name, value in {"BLOCK": 1, "STEPS": 3, "ALIGNED": 0}.items():
         monkeypatch.setattr(rnn_numpy, name, value)
     (cell, extra), reverse = KINDS[kind], options.get("reverse", False)
     inputs = layer_inputs(cell, batch, 8, project=extra.get("project"), **{k: v for k, v in options.items() if k != "reverse"})

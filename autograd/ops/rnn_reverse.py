@@ -1,7 +1,7 @@
 """The gradients of the recurrent cells on NumPy. The cells: rnn_cells.py; the loops over time: rnn_numpy.py.
 
 A class computes for a block of steps (`begin`) every factor that does not depend on the gradient, all steps at once,
-then `step(i, dh)`: the gradients of the gates into d[:, i], and dh made that of the state before, in place.
+then `step(i, dh)`: the gradients of the gates into d[i], and dh [H, B] made that of the state before, in place.
 """
 
 from __future__ import annotations
@@ -11,54 +11,31 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from .rnn_numpy import Walk, block_of, by_gate, by_step, empty, in_order
+from .rnn_numpy import Walk, by_gate, by_step, columns, empty, matrices
 
 
 class _Reverse:
-    """d [grads, k, B, H]: the gradients of a block. The last `gates` of them are those of the input products, in the
-    weights' order; the first `gates` those of the recurrent products, in the order `hidden_gates`."""
+    """d [k, grads, H, B]: the gradients of a block, of the gates in `order`. The first `gates` of them are those of the
+    recurrent products, the last `gates` those of the input products."""
 
-    gates = grads = factors = 0
-    hidden_gates: list = []
+    gates = factors = 0
+    order: list = []
 
-    def __init__(self, w_hh: ndarray, c0: Any, w_hr: Any, saved: ndarray, walk: Walk, needs: tuple, dcn: Any):
-        units = w_hh.shape[0] // self.gates
-        self.units, self.saved, self.walk, self.batch = units, saved, walk, 0
-        one = saved is not None and saved.shape[2] == 1
-        self.w = by_gate(w_hh, units)
-        if not (one and in_order(self.hidden_gates)):  # BLAS multiplies a matrix faster that begins on a cache line
-            w, self.w = self.w, empty(self.w.shape, w_hh.dtype)
-            self.w[...] = w[self.hidden_gates]
-        self.whole = self.w.reshape(w_hh.shape) if one else None  # of one row all gates are one vector
+    def __init__(self, w_hh: ndarray, w_hr: Any, saved: ndarray, walk: Walk, needs: tuple, dcn: Any):
+        self.saved, self.walk, self.dtype = saved, walk, w_hh.dtype
+        hidden = by_gate(w_hh, walk.units)[self.order[: self.gates]].reshape(w_hh.shape)
+        self.w = hidden.T if walk.batch == 1 else columns(hidden)  # a vector BLAS likes as well in the weights' own order
+        self.memory, self.scratch = self.room(len(self.order)), self.room(self.factors)
+        self.product = empty((w_hh.shape[1], walk.batch), w_hh.dtype)
+        self.one = np.array(1, w_hh.dtype)
 
-    def room(self, count: int, batch: int) -> ndarray:
-        """Flat memory for `count` parts of a block."""
-        return empty((count * self.walk.size * batch * self.units,), self.w.dtype)
-
-    def prepare(self, k: int, before: ndarray) -> tuple[ndarray, ndarray]:
-        """(d, factors) for a block of k steps."""
-        if not self.batch:
-            self.batch = before.shape[1]
-            self.memory, self.scratch = self.room(self.grads, self.batch), self.room(self.factors, self.batch)
-            self.parts = empty((self.gates, self.batch, before.shape[2]), self.w.dtype)
-        shape = k, self.batch, self.units
-        if self.whole is None:
-            d = block_of(self.memory, self.grads, *shape)
-        else:  # a step's gates are one vector
-            d = block_of(self.memory, k, self.grads, *shape[1:]).swapaxes(0, 1)
-        return d, block_of(self.scratch, self.factors, *shape)
+    def room(self, parts: int) -> ndarray:
+        """Memory for so many parts of a block: [k, parts, H, B]."""
+        return self.walk.room(parts, self.dtype)
 
     def weight_gradient(self, d: ndarray, before: ndarray, start: int, stop: int) -> ndarray:
-        """d^T h over a block, d [k B, grads H] and h [k B, P]: [G H, P] in the order of hidden_gates."""
-        return np.matmul(d[:, : self.gates * self.units].T, before)
-
-    def add_products(self, d: ndarray, dh: ndarray) -> None:
-        """dh += the gates' gradients times the first of the recurrent weights."""
-        if self.whole is not None:
-            dh += np.matmul(d.reshape(1, -1), self.whole[: d.size])
-            return
-        for part in np.matmul(d, self.w[: len(d)], self.parts[: len(d)]):
-            np.add(dh, part, dh)
+        """d h^T over a block, d [grads H, k B] and h [k B, P]: [G H, P] in the order of d."""
+        return np.matmul(d[: self.gates * self.walk.units], before)
 
     def end(self, start: int, stop: int) -> None:
         """What is left to do for a block when all its steps are done."""
@@ -86,68 +63,81 @@ def gru_factors(factors: ndarray, before: ndarray, r: ndarray, z: ndarray, n: nd
 class GruReverse(_Reverse):
     """dn' = dh (1-z)(1-n^2); dz' = dh (h-n) z (1-z); dr' = dn' q r (1-r); dq = dn' r; dh = dh z + (dq, dr', dz') R."""
 
-    gates, grads, factors = 3, 4, 4
-    hidden_gates = [2, 0, 1]  # d holds q, r, z, n: both windows of three are contiguous
+    gates, factors = 3, 4
+    order = [2, 0, 1, 2]  # d holds q, r, z, n: both windows of three are contiguous
 
     def begin(self, start: int, stop: int, before: ndarray, y: ndarray) -> ndarray:
         """The factors of dh in dz' and dn', and of dn' in dr'."""
-        d, factors = self.prepare(stop - start, before)
-        r, z, q, n = self.saved[:, start:stop]
-        gru_factors(factors, before, r, z, n, q)
-        self.rows = by_step(*factors[:3], r, z, *d, d[:3].swapaxes(0, 1))
+        k = stop - start
+        d, factors = self.memory[:k], self.scratch[:k].swapaxes(0, 1)
+        r, z, q, n = self.saved[start:stop].swapaxes(0, 1)
+        gru_factors(factors, before.transpose(0, 2, 1), r, z, n, q)
+        hidden = matrices(d[:, :3])
+        self.rows = by_step(*factors[:3], r, z, *d.swapaxes(0, 1), hidden)
         return d
 
     def step(self, i: int, dh: ndarray) -> None:
-        """Four products into d, three matrix products back."""
+        """Four products into d, one matrix product back."""
         of_r, of_z, of_n, r, z, dq, dr, dz, dn, hidden = self.rows[i]
         np.multiply(dh, of_z, dz)
         np.multiply(dh, of_n, dn)
         np.multiply(dn, of_r, dr)
         np.multiply(dn, r, dq)
         np.multiply(dh, z, dh)
-        self.add_products(hidden, dh)
+        np.dot(self.w, hidden, self.product)
+        np.add(dh, self.product, dh)
 
 
 class GruBeforeReverse(_Reverse):
     """dn', dz' as for gru; d(rh) = dn' R_n; dr' = d(rh) h r (1-r); dh = dh z + d(rh) r + (dr', dz') R_rz."""
 
-    gates, grads, factors = 3, 3, 4
-    hidden_gates = [0, 1, 2]
+    gates, factors = 3, 4
+    order = [0, 1, 2]
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        two = 2 * self.walk.units
+        self.w_rz, self.w_n = self.w[:, :two], self.w[:, two:]
 
     def begin(self, start: int, stop: int, before: ndarray, y: ndarray) -> ndarray:
         """The factors of dh in dz' and dn', and of d(rh) in dr'."""
-        d, factors = self.prepare(stop - start, before)
-        r, z, n = self.saved[:, start:stop]
+        k, before = stop - start, before.transpose(0, 2, 1)
+        d, factors = self.memory[:k], self.scratch[:k].swapaxes(0, 1)
+        r, z, n = self.saved[start:stop].swapaxes(0, 1)
         gru_factors(factors, before, r, z, n, before)
-        self.rows = by_step(*factors[:3], r, z, *d, d[:2].swapaxes(0, 1))
+        hidden = matrices(d[:, :2])
+        self.rows = by_step(*factors[:3], r, z, *d.swapaxes(0, 1), hidden)
         return d
 
     def step(self, i: int, dh: ndarray) -> None:
         """First back through R_n, then through R_r and R_z."""
         of_r, of_z, of_n, r, z, dr, dz, dn, hidden = self.rows[i]
-        reset = self.parts[2]
+        product = self.product
         np.multiply(dh, of_z, dz)
         np.multiply(dh, of_n, dn)
-        np.matmul(dn, self.w[2], reset)
-        np.multiply(reset, of_r, dr)
-        np.multiply(reset, r, reset)
+        np.matmul(self.w_n, dn, product)
+        np.multiply(product, of_r, dr)
+        np.multiply(product, r, product)
         np.multiply(dh, z, dh)
-        np.add(dh, reset, dh)
-        self.add_products(hidden, dh)
+        np.add(dh, product, dh)
+        np.matmul(self.w_rz, hidden, product)
+        np.add(dh, product, dh)
 
     def weight_gradient(self, d: ndarray, before: ndarray, start: int, stop: int) -> ndarray:
         """r and z met the state h, n met r h."""
-        gates, two = np.empty((3 * self.units, self.units), d.dtype), 2 * self.units
-        np.matmul(d[:, :two].T, before, gates[:two])
-        np.matmul(d[:, two:].T, before * self.saved[0, start:stop].reshape(before.shape), gates[two:])
+        gates, two = np.empty((len(d), self.walk.units), d.dtype), 2 * self.walk.units
+        np.matmul(d[:two], before, gates[:two])
+        reset = before.copy().reshape(stop - start, self.walk.batch, self.walk.units)
+        reset *= self.saved[start:stop, 0].transpose(0, 2, 1)
+        np.matmul(d[two:], reset.reshape(before.shape), gates[two:])
         return gates
 
 
 class RnnReverse(_Reverse):
     """d = dh (1 - y^2), or dh where y > 0; dh = d R."""
 
-    gates = grads = factors = 1
-    hidden_gates = [0]
+    gates = factors = 1
+    order = [0]
 
     def __init__(self, *args: Any, relu: bool = False):
         super().__init__(*args)
@@ -155,102 +145,84 @@ class RnnReverse(_Reverse):
 
     def begin(self, start: int, stop: int, before: ndarray, y: ndarray) -> ndarray:
         """The slope of the activation."""
-        d, (self.slope,) = self.prepare(stop - start, before)
+        k, y = stop - start, y[start:stop].transpose(0, 2, 1)
+        slope = self.scratch[:k, 0]
         if self.relu:
-            np.greater(y[start:stop], 0, out=self.slope)
+            np.greater(y, 0, out=slope)
         else:
-            np.multiply(y[start:stop], y[start:stop], out=self.slope)
-            np.subtract(1, self.slope, out=self.slope)
-        self.d = d
-        return d
+            np.multiply(y, y, out=slope)
+            np.subtract(1, slope, out=slope)
+        self.rows = by_step(slope, self.memory[:k, 0])
+        return self.memory[:k]
 
     def step(self, i: int, dh: ndarray) -> None:
         """One product of each kind."""
-        d = self.d[0, i]
-        np.multiply(dh, self.slope[i], d)
-        np.matmul(d, self.w[0], dh)
+        slope, d = self.rows[i]
+        np.multiply(dh, slope, d)
+        np.dot(self.w, d, dh)
 
 
 class LstmReverse(_Reverse):
     """do' = dh tanh(c') o (1-o); dc += dh o (1-tanh(c')^2); di', df', dg' = dc (g i (1-i), c f (1-f), i (1-g^2));
-    dc = dc f; dh = (di', df', dg', do') R."""
+    dc = dc f; dh = (dg', di', df', do') R.
 
-    gates, grads, factors = 4, 4, 5
-    hidden_gates = [0, 1, 2, 3]
+    d lies behind the dc of the step before, and the factors so that one call multiplies four copies of dc.
+    """
 
-    def __init__(self, w_hh: ndarray, c0: ndarray, w_hr: ndarray | None, saved: ndarray, walk: Walk, needs: tuple,
-                 dcn: ndarray | None):  # fmt: skip
-        super().__init__(w_hh, c0, w_hr, saved, walk, needs, dcn)
-        self.c0, self.w_hr, self.needs = c0, w_hr, needs
-        self.dc, self.dm = empty(c0.shape, c0.dtype), empty(c0.shape, c0.dtype)
-        self.dc[...] = 0 if dcn is None else dcn
+    gates, factors = 4, 6
+    order = [2, 0, 1, 3]
+
+    def __init__(self, w_hh: ndarray, w_hr: ndarray | None, saved: ndarray, walk: Walk, needs: tuple, dcn: ndarray | None):
+        super().__init__(w_hh, w_hr, saved, walk, needs, dcn)
+        self.memory = self.room(5)
+        self.w_hr, self.needs = w_hr, needs
+        self.dc = np.zeros((walk.units, walk.batch), w_hh.dtype) if dcn is None else columns(dcn)
+        self.copies = empty((4, *self.dc.shape), w_hh.dtype)
+        self.dm = empty(self.dc.shape, w_hh.dtype)
         self.dw_hr = np.zeros(w_hr.shape, w_hr.dtype) if w_hr is not None and needs[7] else None
 
     def begin(self, start: int, stop: int, before: ndarray, y: ndarray) -> ndarray:
-        """The factors of dc in di', df', dg', of dh in do' and in dc."""
-        d, factors = self.prepare(stop - start, before)
-        of_i, of_f, of_g, of_o, of_c = factors
-        i, f, g, o, _, squashed = self.saved[:, start:stop]
-        both = factors[:2]
-        np.subtract(1, self.saved[:2, start:stop], both)
-        both *= self.saved[:2, start:stop]
-        of_i *= g
-        self._times_cell_before(of_f, start, stop)
-        np.multiply(g, g, of_g)
-        np.subtract(1, of_g, of_g)
-        of_g *= i
-        np.subtract(1, o, of_o)
-        of_o *= o
-        of_o *= squashed
-        np.multiply(squashed, squashed, of_c)
-        np.subtract(1, of_c, of_c)
-        of_c *= o
-        self.rows = by_step(*factors, f, *d, d.swapaxes(0, 1))
+        """The factors f of dc in dc, dg', di', df'; of dh in do' and in dc."""
+        k, back = stop - start, self.walk.reverse
+        d, factors, s = self.memory[:k], self.scratch[:k], self.saved[start + back : stop + back]
+        sigmoids, tanhs, of_sigmoids, of_tanhs = s[:, :3], s[:, 3::2], factors[:, 2:5], factors[:, 1::4]
+        np.subtract(self.one, sigmoids, of_sigmoids)
+        of_sigmoids *= sigmoids
+        of_sigmoids *= s[:, 3:]  # i, f and o by g, c and tanh(c')
+        np.multiply(tanhs, tanhs, of_tanhs)
+        np.subtract(self.one, of_tanhs, of_tanhs)
+        of_tanhs *= s[:, 0:3:2]  # g and tanh(c') by i and o
+        factors[:, 0] = s[:, 1]
+        gates = matrices(d[:, 1:])
+        self.rows = by_step(factors[:, :4], factors[:, 4], factors[:, 5], d[:, :4], d[:, 0], d[:, 4], gates)
         if self.dw_hr is not None:
-            self.outer = np.empty((stop - start, *before.shape[1:]), d.dtype)
-        return d
-
-    def _times_cell_before(self, a: ndarray, start: int, stop: int) -> None:
-        """a [k, B, H] times the cell state that each step began with."""
-        c, steps = self.saved[4], self.walk.steps
-        if self.walk.reverse:
-            inner = min(stop, steps - 1) - start
-            a[:inner] *= c[start + 1 : start + 1 + inner]
-            a[inner:] *= self.c0
-        else:
-            first = int(start == 0)
-            a[:first] *= self.c0
-            a[first:] *= c[start + first - 1 : stop - 1]
+            self.outer = np.empty((k, *before.shape[:0:-1]), d.dtype)
+        return d[:, 1:]
 
     def step(self, i: int, dh: ndarray) -> None:
         """Of calls on few elements, several on one piece of memory each are faster than one that broadcasts."""
-        of_i, of_f, of_g, of_o, of_c, f, di, df, dg, do, d = self.rows[i]
-        dc, dm = self.dc, dh
+        of_dc, of_o, of_c, four, dc, do, d = self.rows[i]
+        dm, room = dh, self.dm
         if self.w_hr is not None:
             if self.dw_hr is not None:
                 self.outer[i] = dh
-            dm = np.matmul(dh, self.w_hr)
+            dm = np.dot(self.w_hr.T, dh)
         np.multiply(dm, of_o, do)
-        np.multiply(dm, of_c, self.dm)
-        np.add(dc, self.dm, dc)
-        np.multiply(dc, of_i, di)
-        np.multiply(dc, of_f, df)
-        np.multiply(dc, of_g, dg)
-        np.multiply(dc, f, dc)
-        if self.whole is None:
-            first, second, third, fourth = np.matmul(d, self.w, self.parts)
-            np.add(first, second, dh)  # np.add.reduce does the same additions more slowly
-            np.add(dh, third, dh)
-            np.add(dh, fourth, dh)
-        else:
-            np.matmul(d.reshape(1, -1), self.whole, dh)
+        np.multiply(dm, of_c, room)
+        np.add(self.dc, room, room)
+        np.copyto(self.copies, room)
+        np.multiply(self.copies, of_dc, four)
+        self.dc = dc
+        np.dot(self.w, d, dh)
 
     def end(self, start: int, stop: int) -> None:
-        """dW_hr += dh^T (o tanh(c'))."""
+        """dW_hr += dh (o tanh(c'))^T; and dc lies in memory that the next block writes."""
+        self.dc = self.dc.copy()
         if self.dw_hr is not None:
-            before_projection = self.saved[3, start:stop] * self.saved[5, start:stop]
-            self.dw_hr += self.outer.reshape(-1, self.outer.shape[2]).T @ before_projection.reshape(-1, self.units)
+            back = self.walk.reverse
+            s = self.saved[start + back : stop + back]
+            self.dw_hr += np.matmul(self.outer, (s[:, 2] * s[:, 5]).transpose(0, 2, 1)).sum(0)
 
     def results(self) -> tuple:
         """(dc0, dw_hr)."""
-        return (self.dc if self.needs[6] else None), self.dw_hr
+        return (self.dc.T.copy() if self.needs[6] else None), self.dw_hr

@@ -1,8 +1,8 @@
 """`make bench`: ratios to PyTorch and to peers, and counts, measured side by side. Prints tables, writes out/bench.json.
 
-On the CPU against PyTorch with one thread and with two; with DEVICE=wgpu also host costs, dispatches, submits and bytes
-of training steps, and the peers that are installed (extra `bench`), each in a process of its own on the same Vulkan
-driver. A figure is the median of rounds in turns; a ratio below 1 means that this project is faster.
+On the CPU against PyTorch with one thread and with two (rivals.py); with DEVICE=wgpu also host costs, dispatches, submits
+and bytes of training steps, and the peers that are installed (extra `bench`), each in a process of its own on the same
+Vulkan driver. A figure is the median of rounds in turns; a ratio below 1 means that this project is faster.
 Usage: run.py [part of a row's name ...]
 """
 
@@ -18,43 +18,50 @@ from pathlib import Path
 import data_parallel
 import peers
 import workloads as w
-from timing import against, alone, counts, peak
+from rivals import KEPT, Rival, measured
+from timing import alone, counts, peak
 
 import autograd as ag
 
 Row = tuple[str, Callable[[], dict]]
 
 
-def limited(threads: int) -> None:
-    """This many threads for both libraries, and for the BLAS that NumPy calls."""
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    torch.set_num_threads(threads)
-    ag.set_num_threads(threads)
-    threadpool_limits(threads)
+THREADS = 1, 2
 
 
-def cpu() -> Iterator[Row]:
-    """Against PyTorch with one thread and with two."""
-    import torch
+def against(rivals: dict, found: dict, work: str, options: dict, threads: int, calls: int, rounds: int) -> dict:
+    """A row, kept in `found` for the row of the better ones."""
+    if not rivals:
+        rivals.update(ours=Rival("autograd"), torch=Rival("torch"), torch_kept=Rival("torch", KEPT))
+    found[threads] = measured(rivals, work, options, threads, calls, rounds)
+    return found[threads]
 
-    def pair(make: Callable, calls: int, rounds: int, threads: int) -> dict:
-        limited(threads)
-        return against(make(ag), make(torch), calls, rounds)
 
-    work = [("(x*y+z).sum().backward(), 8 elements", w.small, 200, 41), ("chain of five on 1 M, sum, backward", w.chain, 1, 41),
-            ("matmul 1024", w.matmul, 1, 21), ("MLP 784-256-10 with AdamW", w.mlp, 5, 41),
-            ("2-layer encoder, forward + backward", w.encoder, 1, 21)]  # fmt: skip
-    for name, size in w.GRU_SIZES.items():
+def better(found: dict) -> dict:
+    """Every rival at its better number of threads."""
+    best = {name: min(found[threads][name] for threads in THREADS) for name in found[1] if name.endswith("_ms")}
+    ours, *others = best
+    return {**best, **{f"ratio_{name.removesuffix('_ms')}": best[ours] / best[name] for name in others}}
+
+
+def cpu(rivals: dict) -> Iterator[Row]:
+    """Against PyTorch with one thread and with two; `torch_kept` is PyTorch in a process where glibc keeps freed memory."""
+    work: list = [("(x*y+z).sum().backward(), 8 elements", "small", {}, 200, 21), ("chain of five on 1 M, sum, backward", "chain", {}, 1, 21),
+                  ("matmul 1024", "matmul", {}, 1, 21), ("MLP 784-256-10 with AdamW", "mlp", {}, 5, 21),
+                  ("2-layer encoder, forward + backward", "encoder", {}, 1, 21)]  # fmt: skip
+    for size in w.SIZES:
         for kind in "GRU", "LSTM":
-            work.append((f"{kind} {name}, forward + backward", partial(w.recurrent, kind=kind, size=size), 1, 5 if size[0] == 64 else 21))
-    for name, make, calls, rounds in work:
-        for threads in (1, 2):
-            yield f"{name} | PyTorch, {threads} thread{'s' * (threads > 1)}", partial(pair, make, calls, rounds, threads)
+            options = {"kind": kind, "size": size}
+            work.append((f"{kind} {' x '.join(map(str, size))}, forward + backward", "recurrent", options, 1, 9 if size[0] == 64 else 21))
+    for name, *what, calls, rounds in work:
+        found: dict = {}
+        for threads in THREADS:
+            yield f"{name} | {threads} thread{'s' * (threads > 1)}", partial(against, rivals, found, *what, threads, calls, rounds)
+        yield f"{name} | better of both", partial(better, found)
     for kind in "GRU", "LSTM":
-        for name in list(w.GRU_SIZES)[:2]:
-            yield f"{kind} {name}: memory", partial(lambda k, n: peak(w.recurrent(ag, k, w.GRU_SIZES[n])), kind, name)
+        for size in w.SIZES[:2]:
+            name = f"{kind} {' x '.join(map(str, size))}: memory"
+            yield name, partial(lambda k, s: peak(w.recurrent(ag, k, s)), kind, size)
     yield "digits CNN, samples a second: one process, two processes (one thread each)", data_parallel.data_parallel
 
 
@@ -105,15 +112,18 @@ def main(parts: list[str]) -> None:
             print(f"{pool['internal_api']} {pool.get('version')}: {pool['num_threads']} threads, {pool.get('architecture', '')}")
     except ImportError:
         raise SystemExit("pip install 'autograd-wgpu[bench]'") from None
-    rows = list(cpu())
+    rivals: dict = {}
+    rows = list(cpu(rivals))
     if os.environ.get("DEVICE", "cpu") != "cpu":
         rows += wgpu()
         print(*ag.wgpu.devices(), sep="\n")
     rows = [row for row in rows if not parts or any(part in row[0] for part in parts)]
     found = {}
-    for name, measured in rows:
-        found[name] = measured()
+    for name, measure in rows:
+        found[name] = measure()
         print(f"{name:72s} {shown(found[name])}", flush=True)
+    for rival in rivals.values():
+        rival.close()
     out = Path("out")
     out.mkdir(exist_ok=True)
     (out / "bench.json").write_text(json.dumps(found, indent=1))

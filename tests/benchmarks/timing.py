@@ -1,4 +1,4 @@
-"""How the benchmarks measure: rivals in turns within one run, medians, ratios; memory and dispatches by counting."""
+"""How the benchmarks measure this project alone: medians, the memory that a step takes, what it asks of a driver."""
 
 from __future__ import annotations
 
@@ -16,18 +16,6 @@ def seconds(function: Callable, calls: int = 1) -> float:
     for _ in range(calls):
         function()
     return (time.perf_counter() - start) / calls
-
-
-def against(ours: Callable, theirs: Callable, calls: int = 1, rounds: int = 41) -> dict:
-    """Both in turns, so that they meet the same noise: medians in milliseconds, and the median of the rounds' ratios."""
-    for f in (ours, theirs):
-        seconds(f, calls)
-    times = [(seconds(ours, calls), seconds(theirs, calls)) for _ in range(rounds)]
-    return {
-        "ours_ms": median(a for a, _ in times) * 1e3,
-        "theirs_ms": median(b for _, b in times) * 1e3,
-        "ratio": median(a / b for a, b in times),
-    }
 
 
 def alone(function: Callable, calls: int = 1, rounds: int = 5) -> dict:

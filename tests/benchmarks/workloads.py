@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-GRU_SIZES = {"32 x 64 x 64 x 128": (32, 64, 64, 128), "64 x 128 x 128 x 256": (64, 128, 128, 256), "1 x 64 x 64 x 128": (1, 64, 64, 128)}
+SIZES = (32, 64, 64, 128), (64, 128, 128, 256), (1, 64, 64, 128), (1, 16, 64, 128), (32, 8, 64, 128)  # (B, T, I, H)
 
 
 def array(library: Any, *shape: int, device: str = "cpu", grad: bool = False) -> Any:
