@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes, shapes
+from .blocks import empty as empty_array
 from .device import Device, as_device
 from .tensor import Tensor, rewrap, wrap
 
@@ -105,9 +106,10 @@ def full(size: Any, fill_value: Any, dtype: Any = None, device: Any = None, requ
     d = dtypes.as_dtype(dtype) if dtype is not None else dtypes.scalar_dtype(fill_value)
     where = as_device(device)
     if where.type == "cpu":
+        y = empty_array(shape, np.float32 if d is dtypes.bfloat16 else d.numpy)
         with np.errstate(all="ignore"):
-            kind = np.float32 if d is dtypes.bfloat16 else d.numpy
-            return place(dtypes.converted(np.full(shape, fill_value, kind), d.numpy, copy=False), where, requires_grad)
+            y[...] = fill_value
+            return place(dtypes.converted(y, d.numpy, copy=False), where, requires_grad)
     from .webgpu import open_device
 
     t = wrap(open_device(where.index).full(shape, fill_value, d.numpy))

@@ -67,12 +67,24 @@ def called(name, **attrs):
     return call
 
 
+def kept(saved, c0=None):
+    """saved [parts, T, B, H] as its device keeps it: on the CPU [T, parts, H, B], the LSTM's i, f, o, g, c, tanh(c') and
+    one step more."""
+    if saved.device.type != "cpu":
+        return saved
+    if c0 is not None:
+        i, f, g, o, c, squashed = saved
+        saved = ag.stack([i, f, o, g, ag.cat([c0.unsqueeze(0), c])[:-1], squashed], 0)
+        saved = ag.cat([saved, saved[:, :1]], 1)
+    return saved.permute(1, 0, 3, 2).contiguous()
+
+
 def gradients_of(name):
     """Inputs dy, dhn, x, h0, w, u, y, saved [parts, T, B, H] in (0.1, 0.9) -> dx, dh0, dw, du, db, flat."""
 
     def call(dy, dhn, x, h0, w, u, y, *saved):
         needs = (True,) * 6 + (False,) * 2
-        found = apply(REGISTRY[name], dy, dhn, None, x, h0, w, u, None, None, y, *(saved or (None,)), needs=needs, mask=None, reverse=False)
+        found = apply(REGISTRY[name], dy, dhn, None, x, h0, w, u, None, None, y, *(map(kept, saved) if saved else (None,)), needs=needs, mask=None, reverse=False)
         return ag.cat([g.flatten() for g in found[:6]])
 
     def reference(dy, dhn, x, h0, w, u, y, *saved):
@@ -119,7 +131,7 @@ DERIVED = {"gru_backward": gru_derived, "gru_before_backward": gru_before_derive
 
 def lstm_gradients(dy, dcn, x, h0, w, u, c0, y, saved):
     needs = (True,) * 7 + (False,)
-    found = apply(REGISTRY["lstm_backward"], dy, None, dcn, x, h0, w, u, c0, None, y, saved, needs=needs, mask=None, reverse=False)
+    found = apply(REGISTRY["lstm_backward"], dy, None, dcn, x, h0, w, u, c0, None, y, kept(saved, c0), needs=needs, mask=None, reverse=False)
     return ag.cat([g.flatten() for g in found[:7]])
 
 

@@ -228,6 +228,17 @@ TABLE = {
             (TypeError, "[matmul] both sides must have one dtype", lambda d: ag.ones(2, 2, device=d) @ ag.ones(2, 2, device=d).half()),
         ),
     ),
+    "linear": Row(
+        (
+            Case(ag.nn.functional.linear, lambda x, w, b: x @ w.T + b, (((2, 3), (4, 3), (4,)), ((2, 5, 3), (2, 3), (2,)), ((3,), (4, 3), (4,)), ((0, 3), (2, 3), (2,)), ((2, 0), (3, 0), (3,)), ((17, 33), (129, 33), (129,)))),
+            Case(ag.nn.functional.linear, lambda x, w: x @ w.T, (((2, 3), (4, 3)), ((2, 5, 3), (1, 3)), ((3,), (4, 3)))),
+        ),
+        dtypes=("float32", "float64", "float16", "int64"), linear="", tolerance={"cpu": 1e-5, "wgpu": 1e-5},
+        errors=(
+            (ValueError, "[linear] needs x [..., I] @ weight [O, I]^T + bias [O]; got (2, 3) @ (4, 2)^T + (4,)", lambda d: ag.nn.functional.linear(*ones(d, (2, 3), (4, 2), (4,)))),
+            (ValueError, "[linear] needs x [..., I] @ weight [O, I]^T + bias [O]; got (2, 3) @ (4, 3)^T + (3,)", lambda d: ag.nn.functional.linear(*ones(d, (2, 3), (4, 3), (3,)))),
+        ),
+    ),
     # -- selection --
     "where": Row(
         (

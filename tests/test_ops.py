@@ -21,7 +21,7 @@ FUSED = [name for name, op in REGISTRY.items() if op.has_fused]
 # Ops that are reached through others and have no function of their own name.
 INTERNAL = {
     "add_windows", "attention", "attention_backward", "cast", "cross_entropy", "eigh", "erfcx", "gru", "gru_backward", "gru_before", "gru_before_backward", "gru_block_cell",
-    "i0e", "i1e", "linear_scan",
+    "i0e", "i1e", "linear", "linear_scan",
     "lstm", "lstm_backward", "rnn", "rnn_backward", "rnn_segment",
     "max_pool", "move", "pinv", "place", "running_max", "set_view", "slice", "solve", "unfold", "windows",
 }  # fmt: skip

@@ -19,13 +19,15 @@ from ..webgpu import cross_entropy as kernels
 
 
 def _forward(x: np.ndarray, t: np.ndarray, smoothing: float) -> tuple:
-    top = np.max(x, 1)
+    top = np.maximum.reduce(x, 1)
     d = x - top[:, None]
     level = np.log(np.add.reduce(np.exp(d), 1))
     y = level - (1 - smoothing) * d[np.arange(len(x)), t]
     if smoothing:
         y -= smoothing * (np.add.reduce(d, 1) / x.shape[1])
-    return y.astype(x.dtype, copy=False), np.stack([top, level], 1)
+    stats = np.empty((len(x), 2), x.dtype)
+    stats[:, 0], stats[:, 1] = top, level
+    return y.astype(x.dtype, copy=False), stats
 
 
 def _backward(dy: np.ndarray, x: np.ndarray, t: np.ndarray, stats: np.ndarray, smoothing: float) -> np.ndarray:

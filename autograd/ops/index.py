@@ -151,10 +151,20 @@ def checked_index(index: Any, size: int, op: str, wrap: bool = False) -> Tensor:
         raise TypeError(f"[{op}] an index is a tensor of int64 or int32; got {got}")
     if index.array.size == 0:
         return index
-    if index.array.__class__ is np.ndarray:
-        low, high = int(index.array.min()), int(index.array.max())
-    else:
-        low, high = index.array.gpu.index_bounds(index.array)
+    low, high = index_bounds(index)
+    return within(index, low, high, size, op, wrap)
+
+
+def index_bounds(index: Tensor) -> tuple[int, int]:
+    """The least and the greatest of an integer tensor's elements."""
+    data = index.array
+    if data.__class__ is not np.ndarray:
+        return data.gpu.index_bounds(data)
+    return int(np.minimum.reduce(data, None)), int(np.maximum.reduce(data, None))
+
+
+def within(index: Tensor, low: int, high: int, size: int, op: str, wrap: bool = False) -> Tensor:
+    """checked_index of one whose bounds are known."""
     least = -size if wrap else 0
     if low < least or high >= size:
         raise IndexError(f"[{op}] indices must lie in [{least}, {size - 1}]; got {low if low < least else high}")

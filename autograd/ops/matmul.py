@@ -11,6 +11,7 @@ from ..op import Op, apply, public, register
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu import launch
+from ..webgpu.views import permute
 
 
 def _rows(x: Any) -> Any:
@@ -18,14 +19,22 @@ def _rows(x: Any) -> Any:
     return x if x.ndim == 2 else x.reshape(shapes.numel(x.shape[:-1]), x.shape[-1])
 
 
-def _matmul(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None, turned: bool = False) -> np.ndarray:
+def _is_thin(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether few rows meet many columns that lie in memory one after the other, as a weight's transpose does."""
+    return 1 < a.shape[0] <= 64 and 4 * a.shape[0] <= b.shape[1] and b.size >= 1 << 14 and b.T.flags.c_contiguous
+
+
+def _matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype == np.float16:  # NumPy has no fast float16 product and sums it in float16
-        a, b, bias = (x if x is None else x.astype(np.float32) for x in (a, b, bias))
-        return _matmul(a, b, bias).astype(np.float16)
-    y = np.matmul(a, b) if a.ndim < 3 or b.ndim > 2 else np.matmul(_rows(a), b).reshape(*a.shape[:-1], b.shape[1])
-    if bias is not None:
-        y += bias
-    return y
+        return _matmul(a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
+    if b.ndim > 2 or a.ndim < 2:
+        return np.matmul(a, b)
+    rows = _rows(a)
+    if _is_thin(rows, b):  # OpenBLAS packs a left operand that lies column by column at half its speed
+        y = np.ascontiguousarray(np.matmul(b.T, rows.T).T)
+    else:
+        y = np.matmul(rows, b)
+    return y.reshape(*a.shape[:-1], b.shape[1])
 
 
 _kernel = launch.Matmul()
@@ -34,46 +43,69 @@ _WIDE = {np.dtype(np.float16): np.float32}  # NumPy sums float16 in float16
 
 @register
 class Matmul(Op):
-    """y = a @ b, over the last two dimensions, + bias
-    da = dy @ b^T; db = a^T @ dy; dbias = dy summed to its shape
+    """y = a @ b, over the last two dimensions
+    da = dy @ b^T; db = a^T @ dy
     """
 
-    numpy = staticmethod(_matmul)
-    wgpu = staticmethod(lambda a, b, bias=None, turned=False: _kernel(a, b, bias))
+    numpy = staticmethod(lambda a, b, turned: _matmul(a, b))
+    wgpu = staticmethod(lambda a, b, turned: _kernel(a, b))
+    saves = ((1,), (0,))
+
+    @staticmethod
+    def backward(ctx: Node, dy: Tensor) -> tuple:
+        a, b = ctx.saved_inputs()
+        da = None if b is None else matmul(dy, b.mT)
+        if a is None:
+            return da, None
+        if len(ctx.edges[1].shape) == 2 and a.ndim > 2 and a.shape[:-2] == dy.shape[:-2]:
+            a, dy = _rows(a), _rows(dy)  # one long product, not a batch of products to be summed
+        # where b is the transpose of something: its gradient, laid out likewise, needs no copy
+        return da, matmul(dy.mT, a).mT if ctx.attrs["turned"] else matmul(a.mT, dy)
+
+
+def _linear(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
+    if x.dtype == np.float16:
+        x, w, b = (a if a is None else a.astype(np.float32) for a in (x, w, b))
+        return _linear(x, w, b).astype(np.float16)
+    y = _matmul(x, w.T)
+    if b is not None:
+        y += b
+    return y
+
+
+@register
+class Linear(Op):
+    """y = x @ w^T + b, of rows x [..., I], w [O, I], b [O]
+    dx = dy @ w; dw = dy^T @ x, db = dy summed over the rows
+    """
+
+    numpy = staticmethod(_linear)
+    wgpu = staticmethod(lambda x, w, b=None: _kernel(x, permute(w, (1, 0)), b))
     saves = ((1,), (0,), ())
 
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> tuple:
-        a, b, *_ = ctx.saved_inputs()
-        da = None if b is None else matmul(dy, b.mT)
-        return da, None if a is None else _weight_gradient(a, dy, ctx), *[dy] * (len(ctx.edges) - 2)
+        x, w, *_ = ctx.saved_inputs()
+        dx = None if w is None else matmul(dy, w)
+        dy = _rows(dy)
+        return dx, None if x is None else matmul(dy.mT, _rows(x)), *[dy] * (len(ctx.edges) - 2)
 
     @staticmethod
     def fused_backward(ctx: Node, dy: Tensor) -> tuple:
-        a, b, *_ = ctx.saved_inputs()
-        if a is None or len(ctx.edges) < 3 or ctx.edges[2] is None or not ctx.attrs["turned"]:
-            return Matmul.backward(ctx, dy)
-        dw, dbias = apply(_WithSums, _rows(dy).mT, _rows(a))
-        return None if b is None else matmul(dy, b.mT), dw.mT, dbias
+        x, w, *_ = ctx.saved_inputs()
+        if x is None or len(ctx.edges) < 3 or ctx.edges[2] is None:
+            return Linear.backward(ctx, dy)
+        return None if w is None else matmul(dy, w), *apply(LinearBackward, _rows(dy), _rows(x))
 
 
-class _WithSums(Op):
-    """y = a @ b, and the sums of a's rows: the gradients of a linear layer's weight and bias, in one kernel."""
+class LinearBackward(Op):
+    """dw = dy^T @ x and db, the sums of dy's columns: the gradients of a linear layer's weight and bias, in one kernel."""
 
-    name = "matmul"
-    numpy = staticmethod(lambda a, b: (_matmul(a, b), a.sum(1, dtype=_WIDE.get(a.dtype)).astype(a.dtype, copy=False)))
-    wgpu = staticmethod(_kernel.with_sums)
+    name = "linear_backward"
+    numpy = staticmethod(lambda dy, x: (_matmul(dy.T, x), dy.sum(0, dtype=_WIDE.get(dy.dtype)).astype(dy.dtype, copy=False)))
+    wgpu = staticmethod(lambda dy, x: _kernel.with_sums(permute(dy, (1, 0)), x))
     outputs = 2
     differentiable = False
-
-
-def _weight_gradient(a: Tensor, dy: Tensor, ctx: Node) -> Tensor:
-    """a^T @ dy; with one b for a whole batch it is one long product, not a batch of products to be summed."""
-    if len(ctx.edges[1].shape) == 2 and a.ndim > 2 and a.shape[:-2] == dy.shape[:-2]:
-        a, dy = _rows(a), _rows(dy)
-    if ctx.attrs["turned"]:  # b is a transpose, as in linear(): its gradient, laid out likewise, needs no copy
-        return matmul(dy.mT, a).mT
-    return matmul(a.mT, dy)
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -112,11 +144,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if x.shape[-1] != weight.shape[1] or (bias is not None and bias.shape not in ((weight.shape[0],), ())):
         got = "" if bias is None else f" + {bias.shape}"
         raise ValueError(f"[linear] needs x [..., I] @ weight [O, I]^T + bias [O]; got {x.shape} @ {weight.shape}^T{got}")
-    if bias is None or bias.shape == () or not x.dtype is weight.dtype is bias.dtype:
+    if not x.dtype is weight.dtype is (weight if bias is None else bias).dtype or (bias is not None and not bias.ndim):
         return matmul(x, weight.mT) if bias is None else matmul(x, weight.mT) + bias
-    if x.ndim > 1:
-        return apply(Matmul, x, weight.mT, bias, turned=True)
-    return apply(Matmul, x.unsqueeze(0), weight.mT, bias, turned=True).squeeze(0)
+    given = (weight,) if bias is None else (weight, bias)
+    return apply(Linear, x, *given) if x.ndim > 1 else apply(Linear, x.unsqueeze(0), *given).squeeze(0)
 
 
 def _of_ndim(name: str, ndim_a: int, ndim_b: int) -> Any:

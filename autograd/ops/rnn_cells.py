@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from .rnn_numpy import Walk, by_gate, by_step, empty, signed
+from ..blocks import empty
+from .rnn_numpy import Walk, by_gate, by_step, signed
 from .rnn_reverse import GruBeforeReverse, GruReverse, LstmReverse, RnnReverse
 
 

@@ -10,14 +10,14 @@ such an order that one call takes several parts at once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-LINE, ALIGNED = 64, 1 << 10  # bytes of a cache line; elements from which an array begins on one
+from ..blocks import empty
+
 BLOCK = 1 << 16  # elements [k, H, B] of a block of k steps: 256 KiB in float32
 STEPS = 16  # but so many steps at least: weight gradients add up products over a block, and short ones move more than they add
 ORDER = ("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh", "c0", "w_hr")  # of an op's inputs, and of backward's results
@@ -34,16 +34,6 @@ def sigmoid_of(x: ndarray, y: ndarray) -> None:
 def widened(*arrays: ndarray | None) -> list:
     """float16 operands as float32: NumPy has no fast float16 product."""
     return [a.astype(np.float32) if a is not None and a.dtype == np.float16 else a for a in arrays]
-
-
-def empty(shape: tuple, dtype: Any) -> ndarray:
-    """np.empty, beginning on a cache line: NumPy's own begins 16 bytes behind one, where a wide load needs two lines."""
-    if math.prod(shape) < ALIGNED:
-        return np.empty(shape, dtype)
-    count = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.empty(count + LINE, np.uint8)
-    start = -memory.__array_interface__["data"][0] % LINE
-    return memory[start : start + count].view(dtype).reshape(shape)
 
 
 def by_gate(w: ndarray, units: int) -> ndarray:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from .rnn_numpy import Walk, by_gate, by_step, columns, empty, matrices
+from ..blocks import empty
+from .rnn_numpy import Walk, by_gate, by_step, columns, matrices
 
 
 class _Reverse:

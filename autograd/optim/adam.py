@@ -84,13 +84,14 @@ class AdamW(Adam):
 def _host(*, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool, bias1: float,
           bias2: float) -> Callable:  # fmt: skip
     """The step on NumPy arrays, as host_updates calls it."""
-    numbers = (1 - lr * weight_decay, beta1, 1 - beta1, beta2, 1 - beta2, 1 / math.sqrt(bias2), eps, lr / bias1, weight_decay)
+    unbias = math.sqrt(bias2)  # sqrt(v / bias2) + eps = (sqrt(v) + eps * unbias) / unbias: one pass less
+    numbers = (1 - lr * weight_decay, beta1, 1 - beta1, beta2, 1 - beta2, eps * unbias, lr / bias1 * unbias, weight_decay)
     as_arrays: dict[np.dtype, list] = {}  # by dtype: NumPy takes a microsecond for each conversion
 
     def change(p: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray, *rest: np.ndarray) -> None:
         if m.dtype not in as_arrays:
             as_arrays[m.dtype] = [np.asarray(x, m.dtype) for x in numbers]
-        shrink, keep_m, gain_m, keep_v, gain_v, unbias, small, rate, decay = as_arrays[m.dtype]
+        shrink, keep_m, gain_m, keep_v, gain_v, small, rate, decay = as_arrays[m.dtype]
         scratch = rest[-1]
         if weight_decay and decoupled:
             p *= shrink
@@ -106,7 +107,6 @@ def _host(*, lr: float, beta1: float, beta2: float, eps: float, weight_decay: fl
         if len(rest) > 1:
             v = np.maximum(rest[0], v, out=rest[0])
         np.sqrt(v, out=scratch)
-        scratch *= unbias
         scratch += small
         np.divide(m, scratch, out=scratch)
         scratch *= rate

@@ -14,7 +14,7 @@ from ..interrupts import held
 from ..tensor import RemovableHandle, Tensor
 
 _SMALL = 1 << 12  # elements up to which parameters are joined: below, NumPy's calls cost more than the arithmetic
-_BLOCK = 1 << 15  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
+_BLOCK = 1 << 16  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
 
 
 # What a group may hold besides its options: notes by schedules and users.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...dtypes import SHORT
 from ...op import apply
 from ...ops.cross_entropy import of_rows
-from ...ops.index import Gather, checked_index, take_rows
+from ...ops.index import Gather, checked_index, index_bounds, take_rows, within
 from ...ops.softmax import log_softmax
 from ...tensor import Tensor
 from .common import check_reduction, reduced, same_shape
@@ -121,10 +119,9 @@ def _finished(loss: Tensor, used: Tensor | None, ignored: Tensor | None, reducti
 def _classes_and_mask(target: Tensor, classes: int, ignore: int, op: str) -> tuple[Tensor, Tensor | None]:
     """Checked targets, ignored ones set to 0, and where those are; None when there are none."""
     if ignore < 0 and target.dtype.rank == 1 and target.numel():
-        data = target.array
-        low = int(data.min()) if data.__class__ is np.ndarray else data.gpu.index_bounds(data)[0]
+        low, high = index_bounds(target)
         if low >= 0:
-            return checked_index(target, classes, op), None
+            return within(target, low, high, classes, op), None
     ignored = target == ignore
     return checked_index(target.masked_fill(ignored, 0), classes, op), ignored
 
