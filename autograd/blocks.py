@@ -17,7 +17,7 @@ from . import malloc, threads  # noqa: F401  (malloc asks glibc to keep freed me
 
 BLOCK = 1 << 17  # elements of a piece
 PIECE = 1 << 14  # the same where a function makes dozens of passes: its temporary arrays too stay in the cache
-LINE, ALIGNED = 64, 1 << 10  # bytes of a cache line; elements from which an array begins on one
+LINE, ALIGNED = 64, 1 << 12  # bytes of a cache line; elements from which an array begins on one
 SHARED = 1 << 18  # elements from which threads share a costly function: below, waking them costs more
 
 

@@ -32,12 +32,13 @@ def gradients(outputs, inputs):
     return ag.grad(total, [x for x in inputs if x is not None])
 
 
+@pytest.mark.parametrize("few", [False, True], ids=["many", "few"])
 @pytest.mark.parametrize("batch", [1, 3, 17])
 @pytest.mark.parametrize("options", [{}, {"reverse": True}, {"skip": True}, {"bias": False}], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_blocks_of_any_layout_are_the_composite(kind, options, batch, monkeypatch):
+def test_blocks_of_any_layout_are_the_composite(kind, options, batch, few, monkeypatch):
     """Eight steps are three blocks, the last of them shorter; the last rows are ragged where the layer runs backwards."""
-    for name, value in {"BLOCK": 1, "STEPS": 3}.items():
+    for name, value in {"BLOCK": 1, "STEPS": 3, "CALLS": -(1 << 20) if few else 0, "LONG": 1 << 20 if few else 0}.items():
         monkeypatch.setattr(rnn_numpy, name, value)
     monkeypatch.setattr(blocks, "ALIGNED", 0)
     (cell, extra), reverse = KINDS[kind], options.get("reverse", False)

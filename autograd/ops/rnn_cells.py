@@ -13,7 +13,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..blocks import empty
-from .rnn_numpy import Walk, by_gate, by_step, signed
+from .rnn_numpy import Walk, by_gate, by_step, few, signed
 from .rnn_reverse import GruBeforeReverse, GruReverse, LstmReverse, RnnReverse
 
 
@@ -27,7 +27,9 @@ class _Forward:
 
     def __init__(self, w_hh: ndarray, apart: ndarray | None, c0: Any, w_hr: Any, walk: Walk, save: bool):
         units, batch, dtype = walk.units, walk.batch, w_hh.dtype
-        self.w = signed(self, by_gate(w_hh, units), empty((self.gates, units, w_hh.shape[1]), dtype)).reshape(w_hh.shape)
+        self.w, self.plain = w_hh, empty((self.gates, units, batch), dtype) if few(w_hh, walk) else None
+        if self.plain is None and self.sigmoids:
+            self.w = signed(self, by_gate(w_hh, units), empty((self.gates, units, w_hh.shape[1]), dtype)).reshape(w_hh.shape)
         # as many columns as the batch has rows: a call that broadcasts costs three that do not
         self.bias = None if apart is None else np.repeat(apart[:, None], batch, 1)
         self.walk, self.save = walk, save
@@ -36,6 +38,14 @@ class _Forward:
         self.into = self.room.reshape(self.gates * units, batch)  # as the product with w has it
         self.sums, self.views = self.room[self.sigmoids.start : self.sigmoids.stop], list(self.room)
         self.one = np.array(1, dtype)  # of x's dtype: converting a number is half of what a call on few elements costs
+
+    def products(self, h: ndarray) -> None:
+        """W h of all gates, in order and signed, into room."""
+        if self.plain is None:
+            np.dot(self.w, h, self.into)
+        else:
+            np.dot(self.w, h, self.plain.reshape(self.into.shape))
+            signed(self, self.plain, self.room)
 
     def sigmoid(self, out: ndarray) -> None:
         """1 / (1 + exp(a)) of the negated sums a of sigmoid's gates in room; where exp overflows, that is 0."""
@@ -74,7 +84,7 @@ class Gru(_Forward):
     def step(self, slots: tuple, g: ndarray, h: ndarray, y: ndarray) -> None:
         """q = R_n h + b_n is kept; the gates r and z are one block."""
         _, gates, r, z, q, n = slots
-        np.dot(self.w, h, self.into)
+        self.products(h)
         if self.bias is None:
             q[...] = self.views[2]
         else:
@@ -104,6 +114,8 @@ class GruBefore(_Forward):
         """Two products: the second needs r."""
         _, gates, r, z, n = slots
         np.dot(self.w_rz, h, self.into_rz)
+        if self.plain is not None:
+            np.negative(self.sums, self.sums)
         np.add(self.sums, g[:2], self.sums)
         self.sigmoid(gates)
         np.multiply(r, h, y)
@@ -179,7 +191,7 @@ class Lstm(_Forward):
         """The sum of two products is one call for the products, and one for the sum."""
         _, gates, i_f, g_c, o, new, squashed, c = slots
         room, pair, (first, second) = self.room, self.pair, self.of_pair
-        np.dot(self.w, h, self.into)
+        self.products(h)
         np.add(room, g, room)
         self.sigmoid(gates)
         np.tanh(self.views[3], new)

@@ -68,6 +68,11 @@ def _one_of(op: str, name: str, value: str, known: Any) -> None:
         raise ValueError(f"[{op}] {name} is one of {', '.join(known)}; got {value!r}")
 
 
+def _check_whole(op: str, name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"[{op}] {name} is a whole number; got {value!r}")
+
+
 def layout_of(op: str, num_layers: int, num_units: int, input_size: int, rnn_mode: str = "lstm",
               input_mode: str = "linear_input", direction: str = "unidirectional", num_proj: int = 0) -> Layout:  # fmt: skip
     """The Layout of these attributes, checked."""
@@ -80,8 +85,7 @@ def layout_of(op: str, num_layers: int, num_units: int, input_size: int, rnn_mod
         ("input_size", input_size, 1),
         ("num_proj", num_proj, 0),
     ):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise TypeError(f"[{op}] {name} is a whole number; got {value!r}")
+        _check_whole(op, name, value)
         if value < least:
             raise ValueError(f"[{op}] {name} must be at least {least}; got {value}")
     if num_proj and (rnn_mode != "lstm" or num_proj > num_units):
@@ -96,6 +100,8 @@ def layout_of(op: str, num_layers: int, num_units: int, input_size: int, rnn_mod
 
 def split_params(op: str, params: Tensor, plan: Layout) -> list[dict]:
     """Views of the flat vector for every pseudo-layer: w_ih (None: skipped), w_hh, w_hr, b_ih, b_hh."""
+    if not isinstance(params, Tensor):
+        raise TypeError(f"[{op}] params must be a Tensor; got {type(params).__name__}")
     if params.ndim != 1 or params.shape[0] != plan.size:
         raise ValueError(f"[{op}] params must be a vector of params_size = {plan.size}; got {params.shape}")
     found, start, rows = [], 0, plan.gates * plan.units
@@ -156,6 +162,8 @@ def canonical_to_params(num_layers: int, num_units: int, input_size: int, weight
         if len(given) != len(expected):
             raise ValueError(f"[{op}] expected {len(expected)} {name}; got {len(given)}")
         for i, (t, shape) in enumerate(zip(given, expected, strict=True)):
+            if not isinstance(t, Tensor):
+                raise TypeError(f"[{op}] {name}[{i}] must be a Tensor; got {type(t).__name__}")
             if t.shape != shape:
                 raise ValueError(f"[{op}] {name}[{i}] must have shape {shape}; got {t.shape}")
     return cat([t.reshape(-1) for t in (*weights, *biases)])
@@ -194,7 +202,7 @@ def _stack_of_layers(
     hs, cs = [], []
     for k in range(plan.layers):
         if k and masks:
-            x = x * on_device(masks[k - 1], x)
+            x = (x * on_device(masks[k - 1], x)).to(x.dtype)  # bfloat16 times float32 is float32
         outputs = []
         for i in range(k * plan.directions, (k + 1) * plan.directions):
             e = entries[i]
@@ -259,6 +267,8 @@ def cudnn_rnn(input: Tensor, input_h: Tensor, input_c: Tensor | None, params: Te
         op, input, input_h, c, sequence_lengths, rnn_mode, input_mode, direction, dropout, num_proj, time_major
     )
     x, first_h, first_c = _time_first(time_major, input, input_h, c)
+    for name, value in ("seed", seed), ("seed2", seed2):
+        _check_whole(op, name, value)
     masks = _draw(plan, len(x), x.shape[1], dropout, (seed, seed2), _mask_dtype(x)) if is_training else []
     y, hn, cn = _stack_of_layers(op, plan, x, first_h, first_c, params, lengths, masks)
     y, hn, cn = _time_first(time_major, y, hn, cn)
@@ -322,6 +332,8 @@ def cudnn_rnn_backprop(input: Tensor, input_h: Tensor, input_c: Tensor | None, p
         for label, given in (name, t), (name + "_backprop", dt):
             if given is None or given.shape != shape:
                 raise ValueError(f"[{op}] {label} must have shape {shape}; got {None if given is None else given.shape}")
+            if given.dtype is not t.dtype:
+                raise TypeError(f"[{op}] {label} must have {name}'s dtype {t.dtype}; got {given.dtype}")
     call = getattr(reserve_space, "_call", None)
     attributes = (rnn_mode, input_mode, direction, dropout, seed, seed2, num_proj, time_major)
     tensors = (input, input_h, c, params, output, output_h, output_c if lstm else None)

@@ -20,6 +20,8 @@ from ..blocks import empty
 
 BLOCK = 1 << 16  # elements [k, H, B] of a block of k steps: 256 KiB in float32
 STEPS = 16  # but so many steps at least: weight gradients add up products over a block, and short ones move more than they add
+CALLS = 1 << 12  # what a handful of calls costs, in elements copied
+LONG = 1 << 10  # columns in all, from which it pays to lay the weights out for the way back
 ORDER = ("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh", "c0", "w_hr")  # of an op's inputs, and of backward's results
 
 
@@ -38,7 +40,12 @@ def widened(*arrays: ndarray | None) -> list:
 
 def by_gate(w: ndarray, units: int) -> ndarray:
     """[G * H, …] as [G, H, …], a view."""
-    return w.reshape(-1, units, *w.shape[1:])
+    return w.reshape(len(w) // units, units, *w.shape[1:])  # -1 is unknown where another size is 0
+
+
+def in_order(w: ndarray, order: Any, units: int) -> ndarray:
+    """[G * H, …] with its gates in another order; w itself where that is its own."""
+    return w if list(order) == list(range(len(order))) else by_gate(w, units)[order].reshape(w.shape)
 
 
 def matrices(a: ndarray) -> ndarray:
@@ -59,6 +66,11 @@ def columns(rows: ndarray) -> ndarray:
     return out
 
 
+def over_steps(d: ndarray, rows: ndarray) -> ndarray:
+    """d [G H, k B] @ rows [k B, N]: a gradient of weights. NumPy's products of a single column and row do without BLAS."""
+    return np.multiply(d, rows) if len(rows) == 1 else np.matmul(d, rows)
+
+
 def plus(total: ndarray | None, part: ndarray) -> ndarray:
     """total += part, where the first part is the total."""
     return part if total is None else np.add(total, part, total)
@@ -74,12 +86,18 @@ def signed(cell: Any, a: ndarray, out: ndarray) -> ndarray:
     return out
 
 
+def few(w: ndarray, walk: Walk) -> bool:
+    """Whether it costs less to put the products of all steps in order and sign them than to do so with the weights w."""
+    return walk.steps * (CALLS + len(w) * walk.batch) < w.size
+
+
 class Walk:
     """The order of time: blocks of steps as (start, stop), forwards or backwards in memory."""
 
     def __init__(self, steps: int, batch: int, units: int, reverse: bool):
         self.steps, self.batch, self.units, self.reverse = steps, batch, units, reverse
         self.size = max(min(max(BLOCK // max(batch * units, 1), STEPS), steps), 1)
+        self.is_long = batch > 1 and steps * batch >= LONG  # a vector BLAS likes as well in the weights' own order
 
     def blocks(self, back: bool = False) -> Iterator[tuple[int, int]]:
         """The blocks as they are computed, or (`back`) in the opposite order."""
@@ -107,18 +125,22 @@ def dead_rows(mask: ndarray | None, steps: int) -> list:
 class Inputs:
     """W x[t] + b for a block of steps, signed, [k, G, H, B], in memory that is used again for the next block.
 
-    The bias is one more column of W, for an input that is always 1: the product adds it for nothing.
+    Where W is put in order and signed, the bias is one more column of it, for an input that is always 1: the product
+    adds it for nothing.
     """
 
     def __init__(self, cell: Any, x: ndarray, w: ndarray | None, bias: ndarray | None, walk: Walk):
-        self.x, units = x, walk.units
+        self.cell, self.x, self.plain, units = cell, x, w, walk.units
         self.memory = walk.room(cell.gates, x.dtype)
-        width = 0 if w is None else x.shape[2]
+        bias = np.zeros((cell.gates, units), x.dtype) if bias is None else bias
+        if w is None or few(w, walk):
+            self.bias = signed(cell, bias, np.empty_like(bias))[..., None]
+            return
+        width, self.bias = x.shape[2], None
         self.w = empty((cell.gates, units, width + 1), x.dtype)
-        if w is not None:
-            signed(cell, by_gate(w, units), self.w[..., :width])
-        signed(cell, np.zeros((cell.gates, units), x.dtype) if bias is None else bias, self.w[..., width])
-        self.signs = signed(cell, *np.ones((2, cell.gates, 1, 1), x.dtype)) if w is None else None
+        signed(cell, by_gate(w, units), self.w[..., :width])
+        signed(cell, bias, self.w[..., width])
+        self.w = self.w.reshape(-1, width + 1)
         self.ones = empty((walk.size, width + 1, walk.batch), x.dtype)
         self.ones[:, width] = 1
 
@@ -127,16 +149,20 @@ class Inputs:
         x = self.x[start:stop].transpose(0, 2, 1)
         k, width, batch = x.shape
         g = self.memory[:k]
-        if self.signs is not None:  # the input itself enters every gate
-            np.multiply(x[:, None], self.signs, g)
-            g += self.w
+        if self.bias is not None:
+            if self.plain is None:  # the input itself enters every gate
+                products = np.broadcast_to(x[:, None], g.shape)
+            else:
+                products = np.matmul(self.plain, x).reshape(g.shape)
+            signed(self.cell, products.swapaxes(0, 1), g.swapaxes(0, 1))
+            g += self.bias
             return g
-        inputs, w = self.ones[:k], self.w.reshape(-1, width + 1)
+        inputs = self.ones[:k]
         inputs[:, :width] = x
         if batch == 1:
-            np.matmul(inputs[..., 0], w.T, matrices(g)[..., 0])
+            np.matmul(inputs[..., 0], self.w.T, matrices(g)[..., 0])
         else:
-            np.matmul(w, inputs, matrices(g))
+            np.matmul(self.w, inputs, matrices(g))
         return g
 
 
@@ -197,9 +223,9 @@ class Products:
         self.dx = np.empty(x.shape, x.dtype) if needs[0] else None
         self.hidden, self.inner = run.order[: run.gates], run.order[-run.gates :]  # gates, as d has them
         if w_ih is not None and needs[0]:
-            self.w_ih = by_gate(w_ih, walk.units)[self.inner].reshape(w_ih.shape)
+            self.w_ih = in_order(w_ih, self.inner, walk.units)
         self.dw_ih = self.dw_hh = self.sums = None  # of the inputs with their one, of the states, of gates of the states alone
-        self.width = x.shape[2] if needs[2] and w_ih is not None else 0
+        self.width = x.shape[2] if needs[2] else 0
         self.rows = empty((len(run.order) * walk.units * walk.size * walk.batch,), x.dtype)
         self.ones = empty((walk.size, walk.batch, self.width + 1), x.dtype)  # inputs, and one that is always 1: its dW is db
         self.ones[..., -1] = 1
@@ -215,11 +241,11 @@ class Products:
                 dx[...] = np.add.reduce(by_gate(inner, width), 0).T
             else:
                 np.matmul(inner.T, self.w_ih, dx)
-        if self.width or self.needs[4] or self.needs[5]:
+        if self.needs[2] or self.needs[4] or self.needs[5]:
             inputs = self.ones[:k]
             if self.width:
                 inputs[..., :-1] = self.x[start:stop]
-            self.dw_ih = plus(self.dw_ih, np.matmul(inner, inputs.reshape(k * batch, self.width + 1)))
+            self.dw_ih = plus(self.dw_ih, over_steps(inner, inputs.reshape(k * batch, self.width + 1)))
         if self.needs[3]:
             rows = before.reshape(k * batch, before.shape[2])
             self.dw_hh = plus(self.dw_hh, self.run.weight_gradient(d, rows, start, stop))
@@ -240,13 +266,13 @@ class Products:
         units, inner, hidden = self.walk.units, np.argsort(self.inner), np.argsort(self.hidden)
         dw_ih = dw_hh = db_ih = db_hh = None
         if self.dw_hh is not None:
-            dw_hh = by_gate(self.dw_hh, units)[hidden].reshape(self.dw_hh.shape)
+            dw_hh = in_order(self.dw_hh, hidden, units)
         if self.dw_ih is not None:
-            gates = by_gate(self.dw_ih, units)
-            dw_ih = gates[inner, :, :-1].reshape(-1, self.width) if self.width else None
-            db_ih = gates[inner, :, -1].reshape(-1) if self.needs[4] else None
+            both = in_order(self.dw_ih, inner, units)
+            dw_ih = both[:, :-1].copy() if self.needs[2] else None
+            db_ih = both[:, -1].copy() if self.needs[4] else None
             if self.sums is not None:
-                db_hh = np.concatenate([by_gate(self.sums, units), gates[..., -1]])[hidden].reshape(-1)
+                db_hh = in_order(np.concatenate([self.sums, self.dw_ih[:, -1]])[: len(hidden) * units], hidden, units)
         return self.dx, dw_ih, dw_hh, db_ih, db_hh
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..blocks import empty
-from .rnn_numpy import Walk, by_gate, by_step, columns, matrices
+from .rnn_numpy import Walk, by_step, columns, in_order, matrices, over_steps
 
 
 class _Reverse:
@@ -24,8 +24,8 @@ class _Reverse:
 
     def __init__(self, w_hh: ndarray, w_hr: Any, saved: ndarray, walk: Walk, needs: tuple, dcn: Any):
         self.saved, self.walk, self.dtype = saved, walk, w_hh.dtype
-        hidden = by_gate(w_hh, walk.units)[self.order[: self.gates]].reshape(w_hh.shape)
-        self.w = hidden.T if walk.batch == 1 else columns(hidden)  # a vector BLAS likes as well in the weights' own order
+        hidden = in_order(w_hh, self.order[: self.gates], walk.units)
+        self.w = columns(hidden) if walk.is_long else hidden.T
         self.memory, self.scratch = self.room(len(self.order)), self.room(self.factors)
         self.product = empty((w_hh.shape[1], walk.batch), w_hh.dtype)
         self.one = np.array(1, w_hh.dtype)
@@ -36,7 +36,7 @@ class _Reverse:
 
     def weight_gradient(self, d: ndarray, before: ndarray, start: int, stop: int) -> ndarray:
         """d h^T over a block, d [grads H, k B] and h [k B, P]: [G H, P] in the order of d."""
-        return np.matmul(d[: self.gates * self.walk.units], before)
+        return over_steps(d[: self.gates * self.walk.units], before)
 
     def end(self, start: int, stop: int) -> None:
         """What is left to do for a block when all its steps are done."""
@@ -165,13 +165,13 @@ class RnnReverse(_Reverse):
 
 class LstmReverse(_Reverse):
     """do' = dh tanh(c') o (1-o); dc += dh o (1-tanh(c')^2); di', df', dg' = dc (g i (1-i), c f (1-f), i (1-g^2));
-    dc = dc f; dh = (dg', di', df', do') R.
+    dc = dc f; dh = (di', df', dg', do') R.
 
     d lies behind the dc of the step before, and the factors so that one call multiplies four copies of dc.
     """
 
     gates, factors = 4, 6
-    order = [2, 0, 1, 3]
+    order = [0, 1, 2, 3]
 
     def __init__(self, w_hh: ndarray, w_hr: ndarray | None, saved: ndarray, walk: Walk, needs: tuple, dcn: ndarray | None):
         super().__init__(w_hh, w_hr, saved, walk, needs, dcn)
@@ -183,13 +183,14 @@ class LstmReverse(_Reverse):
         self.dw_hr = np.zeros(w_hr.shape, w_hr.dtype) if w_hr is not None and needs[7] else None
 
     def begin(self, start: int, stop: int, before: ndarray, y: ndarray) -> ndarray:
-        """The factors f of dc in dc, dg', di', df'; of dh in do' and in dc."""
+        """The factors of dc in dc, di', df', dg'; of dh in do' and in dc."""
         k, back = stop - start, self.walk.reverse
         d, factors, s = self.memory[:k], self.scratch[:k], self.saved[start + back : stop + back]
-        sigmoids, tanhs, of_sigmoids, of_tanhs = s[:, :3], s[:, 3::2], factors[:, 2:5], factors[:, 1::4]
-        np.subtract(self.one, sigmoids, of_sigmoids)
-        of_sigmoids *= sigmoids
-        of_sigmoids *= s[:, 3:]  # i, f and o by g, c and tanh(c')
+        for gates, others, of_gates in (s[:, :2], s[:, 3:5], factors[:, 1:3]), (s[:, 2], s[:, 5], factors[:, 4]):
+            np.subtract(self.one, gates, of_gates)
+            of_gates *= gates
+            of_gates *= others  # i and f by g and c, o by tanh(c')
+        tanhs, of_tanhs = s[:, 3::2], factors[:, 3::2]
         np.multiply(tanhs, tanhs, of_tanhs)
         np.subtract(self.one, of_tanhs, of_tanhs)
         of_tanhs *= s[:, 0:3:2]  # g and tanh(c') by i and o

@@ -51,8 +51,8 @@ def cpu(rivals: dict) -> Iterator[Row]:
                   ("2-layer encoder, forward + backward", "encoder", {}, 1, 21)]  # fmt: skip
     for size in w.SIZES:
         for kind in "GRU", "LSTM":
-            options = {"kind": kind, "size": size}
-            work.append((f"{kind} {' x '.join(map(str, size))}, forward + backward", "recurrent", options, 1, 9 if size[0] == 64 else 21))
+            options, name = {"kind": kind, "size": size}, f"{kind} {' x '.join(map(str, size))}, forward + backward"
+            work.append((name, "recurrent", options, 10 if size[0] * size[1] < 1000 else 1, 9 if size[0] == 64 else 21))
     for name, *what, calls, rounds in work:
         found: dict = {}
         for threads in THREADS:
