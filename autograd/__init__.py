@@ -58,6 +58,7 @@ from .interop import from_dlpack
 from .listing import tape  # after this ag.tape is the function; `from autograd.tape import …` still finds the module
 from .random import (
     Generator,
+    are_deterministic_algorithms_enabled,
     get_rng_state,
     initial_seed,
     manual_seed,
@@ -69,6 +70,7 @@ from .random import (
     randperm,
     seed,
     set_rng_state,
+    use_deterministic_algorithms,
 )  # fmt: skip
 from .summary import summary
 from .tape import backward, grad
@@ -108,7 +110,7 @@ __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "Size",
     "dtype", "e", "finfo", "func", "vmap", "iinfo", "inf", "inference_mode", "initial_seed", "nan", "newaxis", "pi", "seed",
     "Generator", "amp", "autocast", "bigdl", "data", "distributed", "keras", "get_autocast_dtype", "is_autocast_enabled",
-    "utils", "distributions",
+    "utils", "distributions", "are_deterministic_algorithms_enabled", "use_deterministic_algorithms",
     "Function", "Tensor", "detect_anomaly", "is_anomaly_enabled", "set_detect_anomaly", "summary",
     "arange", "as_tensor", "autograd", "backward", "bfloat16", "bool", "device", "double", "empty", "enable_grad", "eye", "float",
     "empty_like",

@@ -8,6 +8,7 @@ from typing import Any
 from numpy import ndarray
 
 from .grad_mode import state
+from .hooks import Keep
 from .tensor import Tensor
 
 
@@ -23,6 +24,7 @@ class Views:
 
 
 UNTRACKED = Views()  # of every view made under no_grad
+OF_RECORDED = Views()  # of those among them whose base requires grad
 
 
 def track_view(view: Tensor, x: Tensor, op: Any, attrs: dict) -> None:
@@ -35,8 +37,8 @@ def track_view(view: Tensor, x: Tensor, op: Any, attrs: dict) -> None:
     if not shared:
         return
     view.version = x.version
-    if not state.enabled or x.views is UNTRACKED:
-        view.views = UNTRACKED
+    if not state.enabled or x.views is UNTRACKED or x.views is OF_RECORDED:
+        view.views = OF_RECORDED if x._requires_grad or x.views is OF_RECORDED else UNTRACKED
         return
     if x.views is None:
         x.views = Views()
@@ -64,7 +66,7 @@ def assign(x: Tensor, value: Tensor, name: str, fresh: bool = False) -> Tensor:
     RuntimeError for a leaf that requires grad while recording, and for an expanded tensor; x is unchanged then.
     """
     recording = state.enabled and (value._requires_grad or x._requires_grad)
-    if recording and x.views is UNTRACKED:
+    if (recording and x.views is UNTRACKED) or (state.enabled and x.views is OF_RECORDED):
         raise RuntimeError(
             f"[{name}] a view made under no_grad cannot be changed in place while recording: its base would not know. "
             "Make the view outside, or clone() it."
@@ -78,21 +80,33 @@ def assign(x: Tensor, value: Tensor, name: str, fresh: bool = False) -> Tensor:
     write(x, value.array, name, fresh and not recording)
     if not recording:
         return x
+    from .ops.movement import Reshape, set_view
+
     if base is None:
-        x.node, x._requires_grad = value.node, value._requires_grad
+        if value._requires_grad and not fresh:  # a node of its own: hooks on x are not hooks on a tensor it was copied from
+            value = replay(value, ((Reshape, {"shape": value.shape}),))
+        _take_history(x, value)
         root = x
     else:
-        from .ops.movement import set_view
-
         written = set_view(base, value, x.views.steps)  # type: ignore[union-attr]
-        base.node, base._requires_grad = written.node, True
+        _take_history(base, written)
         root = base
     for ref in root.views.refs if root.views is not None else ():
         v = ref()
         if v is not None:
             again = replay(root, v.views.steps)
-            v.node, v._requires_grad = again.node, again._requires_grad
+            _take_history(v, again)
     return x
+
+
+def _take_history(t: Tensor, value: Tensor) -> None:
+    """t came out of what `value` did. retain_grad() is about t, so it goes along; other hooks stay with the old value."""
+    old, t.node, t._requires_grad = t.node, value.node, value._requires_grad
+    keep = [h for h in old.hooks if h.__class__ is Keep and h.tensor() is t] if old is not None and old.hooks else ()
+    if keep:
+        old.hooks.remove(keep[0])  # type: ignore[union-attr]
+        if t.node is not None:
+            t.retain_grad()
 
 
 def _is_fixed(t: Tensor) -> bool:

@@ -160,7 +160,10 @@ class GradScaler:
             if self._stages.get(optimizer, _READY) is _READY:
                 self.unscale_(optimizer)
             self._stages[optimizer] = _STEPPED
-            return None if self._broken[optimizer] else optimizer.step()
+            if not self._broken[optimizer]:
+                return optimizer.step()
+            optimizer.steps_skipped += 1
+            return None
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adjust the scale by how the steps since the last update went, or set it. RuntimeError when there were none."""

@@ -16,9 +16,9 @@ from .tensor import Tensor
 
 # Products, in the short dtype. "rnn" stands for the recurrent layers and cells, which PyTorch lists for GPUs only.
 _PRODUCTS = (
-    "matmul", "mm", "bmm", "mv", "inner", "addmm", "addbmm", "baddbmm", "einsum", "tensordot", "linear", "conv1d", "conv2d",
-    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "rnn", "scaled_dot_product_attention",
-    "attention_weights",
+    "matmul", "mm", "bmm", "inner", "addmm", "addbmm", "baddbmm", "einsum", "tensordot", "linear", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "rnn", "scaled_dot_product_attention", "attention_weights",
+    "prelu", "linalg_matmul", "linalg_multi_dot", "linalg_vecdot",
 )  # fmt: skip
 # Losses, whose sums are long and whose logarithms and squares are large, in float32 on both devices.
 _LOSSES = (
@@ -29,12 +29,17 @@ _LOSSES = (
 _WIDE_ON_GPU = (
     "pow", "exp", "expm1", "log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sinh", "cosh", "tan", "acos", "asin",
     "erfinv", "softplus", "softmin", "softmax", "log_softmax", "layer_norm", "group_norm", "rms_norm", "cosine_similarity",
-    "norm", "dist", "pdist", "renorm", "logsumexp", "prod", "sum", "cumsum", "cumprod", "nansum", "float_power",
+    "norm", "dist", "pdist", "renorm", "logsumexp", "prod", "sum", "cumsum", "cumprod", "nansum", "float_power", "rtruediv",
+    "linalg_norm", "linalg_vector_norm", "linalg_matrix_norm",
 )  # fmt: skip
 _WIDE_ON_CPU = (
     "avg_pool3d", "max_pool3d", "adaptive_avg_pool3d", "binary_cross_entropy", "grid_sample", "grid_sampler_2d",
     "grid_sampler_3d", "prod", "quantile", "nanquantile", "trace", "cholesky", "cholesky_inverse", "cholesky_solve", "inverse",
     "pinverse", "det", "logdet", "slogdet", "svd", "qr", "lu", "triangular_solve", "matrix_power", "matrix_exp",
+    "linalg_cholesky", "linalg_cholesky_ex", "linalg_cond", "linalg_det", "linalg_eigh", "linalg_eigvalsh", "linalg_inv",
+    "linalg_inv_ex", "linalg_lstsq", "linalg_lu", "linalg_matrix_exp", "linalg_matrix_norm", "linalg_matrix_power",
+    "linalg_matrix_rank", "linalg_pinv", "linalg_qr", "linalg_slogdet", "linalg_solve", "linalg_solve_ex",
+    "linalg_solve_triangular", "linalg_svd", "linalg_svdvals", "linalg_tensorinv", "linalg_tensorsolve",
 )  # fmt: skip
 
 # Single operations in PyTorch, made of listed ones here: they run in the dtype they are given.
@@ -52,7 +57,7 @@ LISTS: dict[str, dict[str, str]] = {
     },
     "wgpu": {
         **dict.fromkeys(_WHOLE, "whole"),
-        **dict.fromkeys([*_PRODUCTS, "addmv", "addr", "prelu"], "low"),
+        **dict.fromkeys([*_PRODUCTS, "mv", "addmv", "addr"], "low"),
         **dict.fromkeys([*_LOSSES, *_WIDE_ON_GPU], "wide"),
         **dict.fromkeys(
             ("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "grid_sample", "grid_sampler_2d", "grid_sampler_3d",

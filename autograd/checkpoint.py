@@ -36,19 +36,23 @@ _CONVERT = (
 # -- saving ---------------------------------------------------------------------------------------------
 
 
-def save(obj: Any, path: str | os.PathLike) -> None:
+def save(obj: Any, path: Any) -> None:
     """Write dicts, lists and tuples of tensors, numbers, strings, bools and None, at any depth, to a safetensors file.
 
     Tensors are saved by value (not their history, requires_grad or device); those that are one (the same tensor, or
     the same memory, shape and strides) stay one. The file is written beside `path`, synced and renamed: whatever goes
-    wrong, what was at `path` stays as it was.
-    TypeError, before anything is written, for what cannot be saved, with its place, e.g. obj["opt"]["fn"].
+    wrong, what was at `path` stays as it was. path: a name, or a binary file that is open for writing.
+    TypeError, before anything is written, for what cannot be saved, with its place, e.g. obj["opt"]["fn"]; OSError, of the
+    class and number that it came with, for a file that cannot be written.
     """
     writer = _Writer()
     structure = json.dumps(writer.encode(obj, "obj", ()), allow_nan=False, separators=(",", ":"))
     digest = _digest(structure, writer.arrays)
     metadata = dict(zip(_KEYS, (_VERSION, structure, digest), strict=True))
-    _write_whole(os.path.realpath(path), writer.arrays, metadata)
+    if hasattr(path, "write"):
+        _write(path, writer.arrays, metadata)
+    else:
+        _write_whole(os.path.realpath(os.fsdecode(path)), writer.arrays, metadata)
 
 
 class _Writer:
@@ -72,7 +76,8 @@ class _Writer:
         if isinstance(value, Tensor):
             return {"tensor": self._name(value, keys)}
         if not isinstance(value, dict | list | tuple):
-            hint = " ag.from_numpy makes it a tensor." if isinstance(value, np.ndarray) else ""
+            hint = " Save its state_dict()." if hasattr(value, "state_dict") else ""
+            hint = " ag.from_numpy makes it a tensor." if isinstance(value, np.ndarray) else hint
             raise TypeError(
                 f"[save] {where} is a {type(value).__name__}, which cannot be saved; dicts, lists, tuples, tensors, numbers, "
                 f"strings, bools and None can.{hint}"
@@ -112,6 +117,7 @@ class _Writer:
 
 
 def _checked_key(key: Any, where: str) -> Any:
+    key = key.item() if isinstance(key, np.generic) else key
     if key is not None and not isinstance(key, str | int | bool) and not (isinstance(key, float) and math.isfinite(key)):
         raise TypeError(f"[save] {where} has the key {key!r}; keys are strings, numbers, bools and None")
     return key
@@ -127,7 +133,7 @@ def _digest(structure: str, arrays: dict[str, np.ndarray]) -> str:
     return total.hexdigest()
 
 
-def save_file(arrays: dict[str, np.ndarray], path: str, metadata: dict[str, str]) -> None:
+def _write(file: Any, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
     """Write a safetensors file: the size of a JSON header, the header, the arrays' bytes. The library's own writer for
     NumPy knows no bfloat16."""
     ordered = sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0]))  # so that each stands aligned
@@ -138,29 +144,36 @@ def save_file(arrays: dict[str, np.ndarray], path: str, metadata: dict[str, str]
         place += a.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for _, a in ordered:
-            little = a if sys.byteorder == "little" else a.byteswap()
-            file.write(little.reshape(-1).view(np.uint8).data if a.size else b"")
+    file.write(len(text).to_bytes(8, "little") + text)
+    for _, a in ordered:
+        little = a if sys.byteorder == "little" else a.byteswap()
+        file.write(little.reshape(-1).view(np.uint8).data if a.size else b"")
 
 
 def _write_whole(path: str, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
     """Write a new file beside `path` and rename it into place, or leave no trace."""
     folder, base = os.path.split(path)
     fresh = os.path.join(folder, f".{base}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        fresh = path  # a device or a pipe, which nothing may take the place of
     try:
         try:
-            save_file(arrays, fresh, metadata)
+            with open(fresh, "wb") as file:
+                _write(file, arrays, metadata)
+                if fresh != path:
+                    file.flush()
+                    os.fsync(file.fileno())
         except OSError as error:
-            raise OSError(f"[save] {path} could not be written: {error}") from error
-        with open(fresh, "rb") as file:
-            os.fsync(file.fileno())
+            made = type(error)(f"[save] {path} could not be written: {error}")
+            made.errno = error.errno
+            raise made from error
+        if fresh == path:
+            return
         if os.path.exists(path):
             os.chmod(fresh, os.stat(path).st_mode & 0o7777)
         os.replace(fresh, path)
     finally:
-        if os.path.exists(fresh):
+        if fresh != path and os.path.exists(fresh):
             os.remove(fresh)
     if os.name == "posix":  # a rename lasts once its directory is on the disk
         entry = os.open(folder, os.O_RDONLY)
@@ -173,10 +186,11 @@ def _write_whole(path: str, arrays: dict[str, np.ndarray], metadata: dict[str, s
 # -- loading --------------------------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike, device: Any = None, *, map_location: Any = None, weights_only: bool = True) -> Any:
+def load(path: Any, device: Any = None, *, map_location: Any = None, weights_only: bool = True) -> Any:
     """What save() wrote, its tensors on `device` (the default device); from anyone else's safetensors file, a dict.
 
-    map_location: PyTorch's name of device. weights_only must be True: files hold data only, whoever wrote them.
+    path: a name, or a binary file that is open for reading, which is read to its end. map_location: PyTorch's name of device.
+    weights_only must be True: files hold data only, whoever wrote them.
     int8, int16, uint16 and uint32 are read as the next wider integers: no value changes.
     FileNotFoundError when there is no file; ValueError that says what is wrong with one that is cut off, changed or of
     another kind.
@@ -186,9 +200,12 @@ def load(path: str | os.PathLike, device: Any = None, *, map_location: Any = Non
     if device is not None and map_location is not None:
         raise ValueError(f"[load] give device or map_location, not both; got {device} and {map_location}")
     device = map_location if device is None else device
-    with open(path, "rb") as file:
-        raw = file.read()
-    where = os.fspath(path)
+    if hasattr(path, "read"):
+        raw, where = path.read(), str(getattr(path, "name", "the file"))
+    else:
+        where = os.fsdecode(path)
+        with open(where, "rb") as file:
+            raw = file.read()
     metadata = _header(raw, where).get("__metadata__") or {}
     try:
         entries = safetensors.deserialize(raw)
@@ -204,9 +221,9 @@ def load(path: str | os.PathLike, device: Any = None, *, map_location: Any = Non
         raise ValueError(f"[load] {where} is damaged: its checksum does not match its content")
     if version != _VERSION:
         raise ValueError(f"[load] {where} has format version {version}; this release reads {_VERSION}")
-    made: dict[str, Tensor] = {}
+    made = {name: place(a, device) for name, a in arrays.items()}
     try:
-        return _decode(json.loads(structure), arrays, made, device)
+        return _decode(json.loads(structure), made)
     except (ValueError, TypeError, KeyError, RecursionError) as error:  # made up, with a checksum that fits
         raise ValueError(f"[load] {where} is damaged: its structure is not what save() writes ({error})") from None
 
@@ -244,27 +261,26 @@ def _array(entry: dict, name: str, where: str) -> np.ndarray:
     elif kind in _DTYPES:
         values = np.frombuffer(raw, "<" + _DTYPES[kind] if kind != "BOOL" else "?").copy()
     else:
-        raise ValueError(f"[load] {where}: tensor {name!r} has dtype {kind}; there are {', '.join(_DTYPES)}")
+        known = ", ".join((*_DTYPES, "BF16", *_WIDENED))
+        raise ValueError(f"[load] {where}: tensor {name!r} has dtype {kind}; there are {known}")
     try:
         return values.reshape(shape)
     except ValueError as error:  # more dimensions than NumPy has, or sizes beyond its integers beside a 0
         raise ValueError(f"[load] {where} is damaged: tensor {name!r}: {error}") from None
 
 
-def _decode(node: Any, arrays: dict[str, np.ndarray], made: dict[str, Tensor], device: Any) -> Any:
+def _decode(node: Any, made: dict[str, Tensor]) -> Any:
     """Undo _Writer.encode."""
     if not isinstance(node, dict):
         return node
     ((kind, value),) = node.items()
     if kind == "tensor":
-        if value not in made:
-            made[value] = place(arrays[value], device)
         return made[value]
     if kind == "float":
         return float(value)
     if kind == "dict":
-        return {k: _decode(v, arrays, made, device) for k, v in value}
+        return {k: _decode(v, made) for k, v in value}
     if kind not in ("list", "tuple"):
         raise ValueError(f"there is no kind {kind[:20]!r}")
-    items = [_decode(v, arrays, made, device) for v in value]
+    items = [_decode(v, made) for v in value]
     return items if kind == "list" else tuple(items)

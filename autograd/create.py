@@ -37,7 +37,7 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     """A new leaf with a copy of `data`: numbers, nested sequences, a NumPy array or a Tensor.
 
     Python floats become the default dtype, integers int64; NumPy arrays keep their type. TypeError for what is
-    not numeric, ValueError for ragged sequences.
+    not numeric, ValueError for ragged sequences, OverflowError for numbers that a type of integers cannot hold.
     """
     if isinstance(data, Tensor):
         if device is None:
@@ -49,9 +49,20 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
         wanted = dtypes.of_array(array).numpy if kept else _python_dtype(array)
     else:
         wanted = dtypes.as_dtype(dtype).numpy
+    if wanted.kind in "iu" and array.dtype != wanted and not isinstance(data, np.ndarray | np.generic):
+        _check_range(array, wanted)
     with np.errstate(all="ignore"):
         array = dtypes.converted(array, wanted)
     return place(array, device, requires_grad)
+
+
+def _check_range(array: np.ndarray, wanted: np.dtype) -> None:
+    """OverflowError for Python's numbers that a type of integers cannot hold; a byte may be given as a negative number."""
+    top = int(np.iinfo(wanted).max)
+    with np.errstate(invalid="ignore"):
+        fits = (array > -top - 2 if wanted.kind == "i" else array >= -top) & (array < top + 1)
+    if not fits.all():
+        raise OverflowError(f"[tensor] {array[~fits].flat[0]} does not fit in {dtypes.BY_NUMPY[wanted]}")
 
 
 def _as_array(data: Any) -> np.ndarray:

@@ -207,3 +207,9 @@ def converted(x: Any, dtype: np.dtype, copy: bool = True) -> np.ndarray:
     bits = x.view(np.uint32)
     rounded = np.where(np.isnan(x), bits >> 16 | 0x40, (bits + (0x7FFF + ((bits >> 16) & 1))) >> 16)
     return rounded.astype(np.uint16).view(bfloat16.numpy)
+
+
+def nearest(number: float, dtype: DType) -> float:
+    """The number of a dtype that is nearest to this one."""
+    with np.errstate(over="ignore"):
+        return float(widened(converted(np.asarray(number, np.float32), dtype.numpy)))

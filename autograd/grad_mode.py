@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import inspect
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -48,6 +49,8 @@ class _Mode:
 
     def __call__(self, function: Callable) -> Callable:
         enabled = self._enabled
+        if inspect.isgeneratorfunction(function):
+            return _generating(function, enabled)
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
@@ -55,6 +58,31 @@ class _Mode:
                 return function(*args, **kwargs)
 
         return inside
+
+
+def _generating(function: Callable, enabled: bool) -> Callable:
+    """A generator function whose body runs in the mode: set whenever it goes on, and back whenever it hands something out."""
+
+    @functools.wraps(function)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        steps = function(*args, **kwargs)
+        step, given = steps.send, None
+        while True:
+            try:
+                with _Mode(enabled):
+                    value = step(given)
+            except StopIteration as end:
+                return end.value
+            try:
+                step, given = steps.send, (yield value)
+            except GeneratorExit:
+                with _Mode(enabled):
+                    steps.close()
+                raise
+            except BaseException as error:
+                step, given = steps.throw, error
+
+    return inside
 
 
 class no_grad(_Mode):
@@ -68,7 +96,7 @@ class no_grad(_Mode):
 
 
 class inference_mode(_Mode):
-    """no_grad, under PyTorch's other name: `with ag.inference_mode():` or as a decorator; mode=False changes nothing.
+    """no_grad, under PyTorch's other name: `with ag.inference_mode():` or as a decorator; mode=False records again.
 
     What is computed inside may be used anywhere afterwards.
     """
@@ -77,7 +105,7 @@ class inference_mode(_Mode):
         return super().__new__(cls) if not callable(mode) else _Mode(False)(mode)
 
     def __init__(self, mode: Any = True) -> None:
-        super().__init__(state.enabled and not mode)
+        super().__init__(not mode)
 
 
 class enable_grad(_Mode):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .grad_mode import state
@@ -39,6 +40,17 @@ class Keep:
             t.grad = g.clone() if t.grad is None else t.grad + g
 
 
+def set_grad(t: Tensor, g: Tensor | None) -> None:
+    """t.grad = g. TypeError or ValueError for what could not be t's gradient: broadcasting would hide it in the next step."""
+    if g is not None:
+        if not hasattr(g, "requires_grad"):
+            raise TypeError(f"[grad] expected a Tensor or None; got {type(g).__name__}")
+        if g.shape != t.shape or g.dtype is not t.dtype or g.device != t.device:
+            got, want = (f"{x.shape} of {x.dtype} on {x.device}" for x in (g, t))
+            raise ValueError(f"[grad] a gradient has its tensor's shape, dtype and device; got {got} for {want}")
+    t._grad = g
+
+
 class Afterwards:
     """What register_post_accumulate_grad_hook puts among a leaf's hooks: the gradient passes, backward() calls `hook` later."""
 
@@ -51,16 +63,23 @@ class Afterwards:
         """Nothing: the gradient has not been added yet."""
 
 
+def distinct(hooks: list, hook: Callable) -> Callable:
+    """`hook`, or a stand-in where it is among `hooks` already: each handle takes out its own."""
+    return partial(hook) if any(h is hook for h in hooks) else hook
+
+
 class RemovableHandle:
     """What register_hook returns; remove() takes the hook out again."""
 
-    def __init__(self, hooks: list, hook: Callable):
+    def __init__(self, hooks: list, hook: Any):
         self._hooks, self._hook = hooks, hook
 
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""
-        if self._hook in self._hooks:
-            self._hooks.remove(self._hook)
+        for i, hook in enumerate(self._hooks):
+            if hook is self._hook:
+                del self._hooks[i]
+                return
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -1,5 +1,6 @@
 """torch.linalg's names: ag.linalg.solve, ag.linalg.svd, …"""
 
+from .cast import listed
 from .errors import LinAlgError
 from .ops.diagonal import linalg_diagonal as diagonal
 from .ops.grids import linalg_vander as vander
@@ -39,3 +40,6 @@ __all__ = [
     "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr",
     "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+for _name in __all__[1:]:
+    globals()[_name] = listed(globals()[_name], f"linalg_{_name}")  # what autocast has in its lists looks whether it is on

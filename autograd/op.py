@@ -326,7 +326,14 @@ def _with_number(op: type[Op], a: Any, b: Any) -> Tensor | None:
     gpu = None if x.array.__class__ is ndarray else x.array.gpu
     if gpu is not None and op.wgpu is None:
         return None
-    y = wrap(state.run(op.numpy, p, q) if gpu is None else op.wgpu(p, q))  # type: ignore[misc]
+    half = x.array.dtype.itemsize == 2
+    if half and gpu is None and op.differentiable:  # 65536 and 1e-8 are no float16 numbers: only the result is rounded
+        p, q = (np.float32(v) if v.__class__ is float else v for v in (p, q))
+        y = wrap(state.run(dtypes.converted, state.run(op.numpy, p, q), x.array.dtype))
+    else:
+        if half and not op.differentiable:  # a comparison is with the nearest number that the tensor can hold
+            p, q = (dtypes.nearest(v, x.dtype) if v.__class__ is float else v for v in (p, q))
+        y = wrap(state.run(op.numpy, p, q) if gpu is None else op.wgpu(p, q))  # type: ignore[misc]
     if op.differentiable and x._requires_grad and state.enabled:
         record(op, (a, b), NO_ATTRS, (y,))
     return y
@@ -345,6 +352,11 @@ def _general(op: type[Op], a: Any, b: Any, check: Callable | None, strict: bool)
     a, b = (x.item() if isinstance(x, np.generic) else x for x in (a, b))
     if check is not None:
         a, b = check(op, a, b)
+    d = dtypes.result_type(a, b)
+    if d in dtypes.SHORT and op.differentiable and any(isinstance(x, Tensor) and x.dtype not in dtypes.SHORT for x in (a, b)):
+        if any(isinstance(x, Tensor) and not x.ndim for x in (a, b)):  # a number in a tensor, which d may not hold
+            p, q = (x.to(dtypes.float32) if isinstance(x, Tensor) else x for x in (a, b))
+            return _general(op, p, q, None, strict).to(d)
     a, b = promoted(a, b)
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         if a.shape != b.shape:

@@ -123,6 +123,17 @@ def seed() -> int:
     return _seed
 
 
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """PyTorch's switch, for programs that set it. There is nothing to switch: every result is deterministic."""
+    if not isinstance(mode, bool):
+        raise TypeError(f"[use_deterministic_algorithms] expects True or False; got {type(mode).__name__}")
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """True: nothing here gives other bits in another run."""
+    return True
+
+
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """What is drawn inside does not move the common stream outside. devices: PyTorch's; there is one stream for all."""

@@ -152,8 +152,10 @@ def _as_given(found: Any, weights: Any) -> Any:
 def load_torch(source: Any, *, batch_first: bool = False, device: Any = None) -> nn.Module:
     """Our nn.GRU or nn.LSTM with the weights of PyTorch's, from the module or its state_dict.
 
-    A module also tells batch_first, dropout and whether it trains. ValueError for other modules.
+    A module also tells batch_first, dropout and whether it trains. ValueError for other modules, TypeError for what is none.
     """
+    if not isinstance(source, Mapping) and not hasattr(source, "state_dict"):
+        raise TypeError(f"[load_torch] expected a module or its state_dict; got {type(source).__name__}")
     state = source if isinstance(source, Mapping) else source.state_dict()
     batch_first = getattr(source, "batch_first", batch_first)
     dropout = getattr(source, "dropout", 0.0)

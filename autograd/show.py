@@ -75,9 +75,10 @@ def _values(array: np.ndarray, indent: int) -> str:
 
 def _formatter(array: np.ndarray) -> dict:
     """One width for all shown numbers: four decimals, whole numbers with a bare point, e-notation for wild ranges."""
-    if array.dtype.kind == "b":
-        return {"bool": lambda v: str(bool(v)) if array.ndim == 0 else str(bool(v)).rjust(5)}
     sample = _sample(array)
+    if array.dtype.kind == "b":
+        longest = 4 if sample.all() else 5
+        return {"bool": lambda v: str(bool(v)).rjust(longest if array.ndim else 0)}
     if array.dtype.kind != "f":
         width = max(len(str(v)) for v in sample.ravel().tolist())
         return {"int": lambda v: str(v).rjust(width if array.ndim else 0)}

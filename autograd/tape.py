@@ -146,10 +146,15 @@ def _leading_to(pending: dict, targets: dict) -> set:
 
 
 def run_hooks(hooks: Iterable[Callable], g: Tensor) -> Tensor:
-    """Pass a gradient through hooks; one that returns a tensor replaces it."""
+    """Pass a gradient through hooks; one that returns a tensor of the same shape and dtype replaces it."""
     for hook in tuple(hooks):
         changed = hook(g)
-        g = g if changed is None else changed
+        if changed is not None:
+            if getattr(changed, "shape", None) != g.shape or changed.dtype is not g.dtype:
+                got = f"shape {changed.shape} of {changed.dtype}" if hasattr(changed, "shape") else type(changed).__name__
+                rule = f"a hook returns None or the gradient's shape {g.shape} of {g.dtype}"
+                raise RuntimeError(f"[register_hook] {rule}; got {got}")
+            g = changed
     return g
 
 
@@ -197,7 +202,7 @@ def walk(pending: dict, retain: bool, create: bool, needed: set | None = None, t
                 pending[edge] = g
                 if inner:
                     heappush(heap, (edge.seq, edge))
-        if not retain and (node.saved or node.kept):
+        if not retain and (node.kept or node.versions.count(None) != len(node.versions)):  # numbers alone are no memory
             node.saved, node.kept = FREED, ()
         if last and node in last:
             for leaf in last[node]:
@@ -270,7 +275,10 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         if inputs is None:
             arrived = walk(pending, retain, create_graph, last=last)
         else:
-            arrived = _walk_to(_as_tuple(inputs), pending, retain, create_graph)
+            only = _as_tuple(inputs)
+            if not only:
+                raise RuntimeError("[backward] inputs holds no tensor; leave it out for all leaves")
+            arrived = _walk_to(only, pending, retain, create_graph)
         del grad_tensors, seeds, pending  # what nobody else holds may be taken over as a .grad
         hooked: tuple = ()
         for leaf in arrived:
@@ -303,9 +311,9 @@ def _accumulate(leaf: Tensor, g: Tensor, create_graph: bool) -> None:
         else:
             leaf.grad.accumulate(g)
     elif getrefcount(g) <= 3 and (create_graph or g.owns_memory()):  # our caller's tuple, our variable, getrefcount's
-        leaf.grad = g
+        leaf._grad = g
     else:
-        leaf.grad = g.clone() if create_graph else g.copied()
+        leaf._grad = g.clone() if create_graph else g.copied()
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
+from operator import attrgetter
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from numpy import ndarray
 from . import dtypes
 from .device import CPU, Device
 from .grad_mode import state
-from .hooks import Afterwards, Keep, RemovableHandle
+from .hooks import Afterwards, Keep, RemovableHandle, distinct, set_grad
 from .tape import Node, backward, make_pick
 
 if TYPE_CHECKING:
@@ -26,11 +28,11 @@ class Tensor:
     grad: where backward() adds up; version: a counter of in-place changes, shared with views.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_requires_grad", "array", "grad", "hooks", "node", "version", "views")
+    __slots__ = ("__dict__", "__weakref__", "_grad", "_requires_grad", "array", "hooks", "node", "version", "views")
     __array_priority__ = 1000
 
     array: Any
-    grad: Tensor | None
+    _grad: Tensor | None
     node: Node | None
     version: list[int]
     views: Views | None
@@ -64,6 +66,7 @@ class Tensor:
     shape = property(lambda self: self.array.shape, doc="The sizes, a tuple.")
     ndim = property(lambda self: len(self.array.shape), doc="The number of dimensions.")
     dtype = property(lambda self: dtypes.BY_NUMPY[self.array.dtype], doc="The element type, e.g. ag.float32.")
+    grad = property(attrgetter("_grad"), set_grad, doc="Where backward() adds up: None, or a tensor of the same shape.")
     is_leaf = property(lambda self: self.node is None, doc="Whether it was made by the user, not by a recorded op.")
     grad_fn = property(lambda self: self.node, doc="The node that recorded how it was computed, or None.")
     _version = property(lambda self: self.version[0], doc="How often its memory was changed in place.")
@@ -98,6 +101,8 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory without history and without version checks; `x.data = y` gives x the memory of y."""
+        if state.autocast is not None:
+            state.autocast.casts.pop(self, None)  # it may be written to, and no version will tell
         return rewrap(self.array, [0])
 
     @data.setter
@@ -170,6 +175,7 @@ class Tensor:
         if not self._requires_grad:
             raise RuntimeError("[register_hook] the tensor does not require grad")
         hooks = self._hook_list()
+        hook = distinct(hooks, hook)
         kept = sum(isinstance(h, Keep) for h in hooks)  # they stand last, and see what the others made of the gradient
         hooks.insert(len(hooks) - kept, hook)
         return RemovableHandle(hooks, hook)
@@ -260,10 +266,10 @@ class Tensor:
         return self.array if self.array.__class__ is ndarray else self.array.gpu.download(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
-        array = self.numpy()
-        if dtype is not None and array.dtype != dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
+        array = self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+        if copy is False and array is not self.array:
+            raise ValueError(f"[array] copy=False, but {self.dtype} on {self.device} becomes {array.dtype} in NumPy by a copy")
+        return array.copy() if copy and array is self.array else array
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         """The memory as a DLPack capsule, for np.from_dlpack(t), torch.from_dlpack(t), …
@@ -299,7 +305,9 @@ class Tensor:
         return tensor_repr(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.array.size == 1 and self.ndim == 0 else repr(self)
+        if self.array.shape == () and self.__class__ is Tensor:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)  # TypeError for a spec: it says how one number is written
 
     def __bool__(self) -> bool:
         if self.array.size != 1:
@@ -323,8 +331,11 @@ class Tensor:
         return self.array.shape[0]
 
     def __contains__(self, element: Any) -> bool:
-        """Whether any element equals `element`, a number or a tensor that broadcasts."""
-        return bool((self == element).any())
+        """Whether any element equals `element`, a number or a tensor that broadcasts. TypeError for anything else."""
+        found = self == element
+        if not isinstance(found, Tensor):
+            raise TypeError(f"[in] a tensor contains numbers; asked for a {type(element).__name__}")
+        return bool(found.any())
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.array.shape:
@@ -336,25 +347,25 @@ class Tensor:
     def __reduce_ex__(self, protocol: Any) -> tuple:
         from .create import rebuild
 
-        return rebuild, (type(self), self._host().copy(), str(self.device), self._requires_grad and self.is_leaf)
+        made = (type(self), self._host().copy(), str(self.device), self._requires_grad and self.is_leaf)
+        return rebuild, made, self.__dict__ if self.__class__ is Tensor and self.__dict__ else None
 
     def __copy__(self) -> Tensor:
         """Another tensor on the same memory, with the same history."""
         twin = rewrap(self.array, self.version)
-        twin.__class__ = type(self)
+        twin.__class__, twin.grad = type(self), self.grad
         twin.node, twin._requires_grad, twin.views = self.node, self._requires_grad, self.views
-        twin.grad = self.grad
         return twin
 
     def __deepcopy__(self, memo: dict) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError("[deepcopy] only leaves can be copied deeply; detach() the tensor first")
         twin = rewrap(self.detach().clone().array, [0])
-        twin.__class__ = type(self)
-        twin._requires_grad = self._requires_grad
+        twin.__class__, twin._requires_grad = type(self), self._requires_grad
         memo[id(self)] = twin
-        if self.grad is not None:
-            twin.grad = self.grad.detach().clone()
+        if self.__class__ is Tensor:  # as in PyTorch, a Parameter's gradient and attributes stay behind
+            twin.__dict__.update(deepcopy(self.__dict__, memo))
+            twin.grad = None if self.grad is None else self.grad.detach().clone()
         return twin
 
 
@@ -368,7 +379,7 @@ def wrap(data: Any) -> Tensor:
     if data.__class__ is not ndarray and isinstance(data, np.generic):  # NumPy makes 0-d results scalars
         data = np.asarray(data)
     t.array = data
-    t.grad = t.node = t.views = t.hooks = None
+    t._grad = t.node = t.views = t.hooks = None
     t.version = [0]
     t._requires_grad = False
     return t

@@ -109,7 +109,8 @@ ROWS = {
     "index_fill": moved(lambda x: x.index_fill(1, on(x, [0, -1]), 3), lambda x: filled(x, np.s_[:, [0, 3]], 3)),
     "index_put": Row(
         tuple(Case(lambda x, v, a=a: x.index_put((None, on(x, [1, 2, 1])), v, accumulate=a), lambda x, v, a=a: (np.array([put(r, [1, 2, 1], w, a) for r, w in zip(x, v)])), (((2, 4), (2, 3)),)) for a in (False, True)),
-        linear="jointly", errors=(raises(TypeError, "[index_put] expects at least one index tensor", lambda x: x.index_put((None,), x), (2,)),),
+        linear="jointly", errors=(raises(TypeError, "[index_put] expects at least one index tensor", lambda x: x.index_put((None,), x), (2,)),
+                                  raises(TypeError, "[index_put] indices are tensors and None; got int, Tensor", lambda x: x.index_put((0, on(x, [1])), x[0, :1]), (2, 2)),),
     ),
     "index_reduce": Row(
         (Case(lambda x, s: x.index_reduce(0, on(x, [1, 0, 1]), s, "prod"), lambda x, s: reduced_rows(np.multiply, x, s, [1, 0, 1]), (((2, 4), (3, 4)),)),

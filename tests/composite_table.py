@@ -178,13 +178,20 @@ COMPOSITES = {
                 lambda x: MASK if x is None else on(x, MASK),
                 lambda x: INDEX if x is None else on(x, INDEX),
                 lambda x: (None, slice(None), -1, [-1, -5]),
+                lambda x: (True, [0, 2]),
+                lambda x: (slice(None), True, 1),
+                lambda x: False,
+                lambda x: np.array(True) if x is None else on(x, True),
+                lambda x: np.array(1),
             )
         ),
         dtypes=(*FLOATS, "int64", "bool"), linear="jointly",
         errors=((IndexError, "[getitem] indices must lie in [-3, 2]; got 3", lambda d: ag.ones(3, device=d)[[0, 3]]),
                 (TypeError, "[getitem] indices are integers or booleans; got autograd.float32", lambda d: ag.ones(3, device=d)[ag.ones(1, device=d)]),
                 (IndexError, "[getitem] a mask has the shape of what it covers", lambda d: ag.ones(3, device=d)[ag.ones(2, device=d) > 0]),
-                (TypeError, "[getitem] indices are integers or booleans; got float64", lambda d: ag.ones(3, device=d)[np.array([np.nan])])),
+                (TypeError, "[getitem] indices are integers or booleans; got float64", lambda d: ag.ones(3, device=d)[np.array([np.nan])]),
+                (TypeError, "[getitem] uint8 indices are a mask to PyTorch", lambda d: ag.ones(3, device=d)[np.array([1, 0, 1], np.uint8)]),
+                (TypeError, "[getitem] uint8 indices are a mask to PyTorch", lambda d: ag.ones(3, device=d)[ag.ones(3, dtype=ag.uint8, device=d)])),
     ),
     "setitem": Row(
         tuple(

@@ -279,7 +279,7 @@ def saving_is_rank_0s(folder):
     kind = TypeError if backend().rank == 0 else RuntimeError
     assert_raises(kind, "which cannot be saved", lambda: distributed.save({"f": len}, path))
     assert ag.load(path)["rank"] == 0
-    kind = OSError if backend().rank == 0 else RuntimeError
+    kind = FileNotFoundError if backend().rank == 0 else RuntimeError
     assert_raises(kind, "nowhere", lambda: distributed.save({}, f"{folder}/nowhere/x"))
 
 

@@ -25,6 +25,11 @@ OPS = {
     "exp": (lambda x, h: h.exp(), LOW, WIDE),
     "pow": (lambda x, h: h**2, LOW, WIDE),
     "rpow": (lambda x, h: 2**h, LOW, WIDE),
+    "number / tensor": (lambda x, h: 2 / h, LOW, WIDE),
+    "prelu": (lambda x, h: F.prelu(x, x[0, :1]), LOW, LOW),
+    "linalg.multi_dot": (lambda x, h: ag.linalg.multi_dot([x, x.T, x]), LOW, LOW),
+    "linalg.vecdot": (lambda x, h: ag.linalg.vecdot(x, x), LOW, LOW),
+    "linalg.vector_norm": (lambda x, h: ag.linalg.vector_norm(h), LOW, WIDE),
     "sum": (lambda x, h: h.sum(), LOW, WIDE),
     "prod": (lambda x, h: h.prod(), WIDE, WIDE),
     "softmax": (lambda x, h: F.softmax(h, 1), LOW, WIDE),
@@ -157,12 +162,21 @@ def test_parameters_are_cast_once(device):
         with ag.no_grad():
             w.mul_(2)
         assert_close(F.linear(ag.ones(1, 2, device=device), w).float(), [[4.0, 4.0]])
+        w.data.copy_(ag.full_like(w, 3.0))  # no version tells of this
+        assert_close(F.linear(ag.ones(1, 2, device=device), w).float(), [[6.0, 6.0]])
         for _ in range(2):  # a cast outlives a graph that is freed
             F.linear(ag.ones(1, 2, device=device), w).float().sum().backward()
         assert_close(w.grad, [[2.0, 2.0], [2.0, 2.0]])
     with ag.autocast(device, ag.float16, cache_enabled=False):
         F.linear(first, w)
         assert not ag.cast.state.autocast.casts
+
+
+def test_linear_algebra_widens_on_the_cpu():
+    h = ag.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=ag.bfloat16)
+    with ag.autocast("cpu"):
+        for found in (ag.linalg.cholesky(h), ag.linalg.inv(h), ag.linalg.solve(h, h), ag.linalg.svdvals(h), ag.linalg.qr(h)[0], ag.det(h)):
+            assert found.dtype is ag.float32
 
 
 def test_backward_is_not_autocast(device):

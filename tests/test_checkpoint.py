@@ -1,8 +1,11 @@
 """save and load: what comes back, and every way in which a file or an object can be wrong."""
 
+import errno
+import io
 import json
 import os
 import pickle
+import threading
 import zipfile
 
 import numpy as np
@@ -93,7 +96,7 @@ def test_foreign_dtypes(tmp_path):
     got = ag.load(tmp_path / "f")["b"]
     assert got.dtype is ag.bfloat16 and got.tolist() == wide.tolist()
     (tmp_path / "f").write_bytes(raw_file({"b": ("F8_E4M3", [2], 2)}, b"ab"))
-    assert_raises(ValueError, "dtype F8_E4M3", lambda: ag.load(tmp_path / "f"))
+    assert_raises(ValueError, "dtype F8_E4M3; there are F64, F32, F16, I64, I32, U8, BOOL, BF16, I8,", lambda: ag.load(tmp_path / "f"))
 
 
 REFUSED = [
@@ -103,6 +106,7 @@ REFUSED = [
     ({"x": np.ones(2)}, "ag.from_numpy"),
     ({(1, 2): 3}, "has the key (1, 2)"),
     ({"m": nn.Linear(1, 1)}, 'obj["m"] is a Linear'),
+    ([nn.Linear(1, 1)], "Save its state_dict()."),
     (ag.float32, "obj is a DType"),
 ]
 
@@ -135,14 +139,43 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def fails(*args):
         raise KeyboardInterrupt
 
-    for module, name in ((checkpoint.os, "replace"), (checkpoint.os, "fsync"), (checkpoint, "save_file")):
+    for module, name in ((checkpoint.os, "replace"), (checkpoint.os, "fsync"), (checkpoint, "_write")):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, fails)
             with pytest.raises(KeyboardInterrupt):
                 ag.save({"w": 0}, path)
         assert np.array_equal(array(ag.load(path)["w"]), A) and os.listdir(tmp_path) == ["f"]
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError, match=r"^\[save\]") as caught:
         ag.save(1, tmp_path / "missing" / "f")
+    assert caught.value.errno == errno.ENOENT
+
+
+def test_open_files_and_names_in_bytes(tmp_path):
+    state = {np.int64(3): ag.tensor(A), "b": (1, 2.5)}
+    memory = io.BytesIO()
+    ag.save(state, memory)
+    ag.save(state, os.fsencode(tmp_path / "f"))
+    assert memory.getvalue() == (tmp_path / "f").read_bytes()
+    memory.seek(0)
+    for source in (memory, os.fsencode(tmp_path / "f")):
+        loaded = ag.load(source)
+        assert np.array_equal(array(loaded[3]), A) and loaded["b"] == (1, 2.5)
+    assert_raises(ValueError, "[load] the file is empty", lambda: ag.load(memory))
+
+
+def test_a_pipe_stays_a_pipe(tmp_path):
+    path, found = tmp_path / "pipe", []
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: found.append(ag.load(path)))
+    reader.start()
+    ag.save({"a": 1}, path)
+    reader.join()
+    assert found == [{"a": 1}] and os.listdir(tmp_path) == ["pipe"] and path.is_fifo()
+
+
+def test_what_a_device_lacks_is_no_damage(wgpu, tmp_path):
+    ag.save(ag.zeros(1, dtype=ag.float64), tmp_path / "f")
+    assert_raises(TypeError, "float64 has no type", lambda: ag.load(tmp_path / "f", device=wgpu))
 
 
 def test_permissions_and_links(tmp_path):

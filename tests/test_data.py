@@ -102,6 +102,8 @@ def test_random_split():
     assert own[0] == own[1] != parts[0].indices
     assert_raises(ValueError, "add up to 10", lambda: data.random_split(Numbers(10), [7, 2]))
     assert_raises(ValueError, "[0, 1]", lambda: data.random_split(Numbers(10), [1.5, -0.5]))
+    for lengths in ([-1, 11], [2.5, 7.5]):
+        assert_raises(ValueError, "whole numbers from 0 on", lambda lengths=lengths: data.random_split(Numbers(10), lengths))
 
 
 # -- samplers -------------------------------------------------------------------------------------------
@@ -157,7 +159,8 @@ def test_collate(batch, dtype, want):
 
 
 def test_collate_structures():
-    assert data.default_collate(["a", "b"]) == ["a", "b"]
+    assert data.default_collate(["a", "b"]) == data.default_collate(list(np.array(["a", "b"]))) == ["a", "b"]
+    assert data.default_convert(np.str_("a")) == "a"
     got = data.default_collate([{"x": 1, "y": (2, "a")}, {"x": 3, "y": (4, "b")}])
     assert array(got["x"]).tolist() == [1, 3] and array(got["y"][0]).tolist() == [2, 4] and got["y"][1] == ["a", "b"]
     got = data.default_collate([Pair(1, 2.0), Pair(3, 4.0)])
@@ -166,6 +169,18 @@ def test_collate_structures():
     assert_raises(TypeError, "got object", lambda: data.default_collate([object()]))
     kept = data.default_convert({"a": [np.ones(2), "b"], "p": Pair(np.int64(1), 2)})
     assert isinstance(kept["a"][0], ag.Tensor) and kept["a"][1] == "b" and kept["p"].y == 2
+
+
+class TwoPart(Exception):
+    """What does not pickle: its class wants more than its message."""
+
+    def __init__(self, what, number):
+        super().__init__(f"{what} {number}")
+
+
+def fails_at(batch):
+    if batch == [2]:
+        raise TwoPart("sample", 2)
 
 
 # -- the loader -----------------------------------------------------------------------------------------
@@ -197,6 +212,9 @@ def test_shuffle_follows_the_seed():
     assert sorted(i for batch in first for i in batch) == [i * i for i in range(10)] and first != second
     ag.manual_seed(7)
     assert values(DataLoader(Numbers(), batch_size=3, shuffle=True)) == first
+    ag.manual_seed(7)
+    ahead = DataLoader(Numbers(), batch_size=3, shuffle=True, num_workers=2)
+    assert [values(ahead), values(ahead)] == [first, second]
     own = [values(DataLoader(Numbers(), shuffle=True, generator=ag.Generator().manual_seed(1))) for _ in range(2)]
     assert own[0] == own[1]
 
@@ -249,6 +267,8 @@ def test_worker_info_and_init():
                         worker_init_fn=lambda i: seen.append((i, data.get_worker_info().num_workers)))  # fmt: skip
     assert len(list(loader)) == 4 and sorted(seen) == [(0, 2), (1, 2)]
     assert data.get_worker_info() is None
+    assert len(list(DataLoader(Numbers(8), worker_init_fn=fails_at))) == 8  # no worker, no call
+    assert_raises(ValueError, "batch_size cannot be changed", lambda: setattr(loader, "batch_size", 4))
 
 
 def test_prefetch_is_bounded():
@@ -289,6 +309,8 @@ def test_processes():
     with pytest.raises(IndexError) as caught:
         list(DataLoader(data.Subset([1, 2], [0, 1, 2]), num_workers=1, multiprocessing_context="spawn"))
     assert "in fetch" in str(caught.value.__cause__)
+    with pytest.raises(RuntimeError, match=r"a worker raised TwoPart, which does not pickle:(.|\n)*sample 2"):
+        list(DataLoader([0, 1, 2], num_workers=1, multiprocessing_context="fork", collate_fn=fails_at))
 
 
 REFUSED = [

@@ -160,6 +160,45 @@ def test_embedding(device):
     assert_raises(IndexError, "padding_idx", lambda: nn.Embedding(5, 2, padding_idx=5))
 
 
+def put(y, index, v):
+    y[index] = v
+    return y
+
+
+NOTHING_WRITTEN = {  # y [4, 3], v [0, 3] and i, an empty index
+    "mask": lambda y, v, i: put(y, y.sum(1) > 99, v),
+    "index": lambda y, v, i: put(y, i, v),
+    "slice": lambda y, v, i: put(y, slice(2, 2), v),
+    "index_put": lambda y, v, i: y.index_put((i,), v, accumulate=True),
+    "index_add": lambda y, v, i: y.index_add(0, i, v),
+    "index_copy": lambda y, v, i: y.index_copy(0, i, v),
+    "index_reduce": lambda y, v, i: y.index_reduce(0, i, v, "mean"),
+    "index_fill": lambda y, v, i: y.index_fill(0, i, v.sum()),
+    "scatter": lambda y, v, i: y.scatter(0, i.reshape(0, 1), v),
+    "scatter_add": lambda y, v, i: y.scatter_add(0, i.reshape(0, 1), v),
+    "scatter_reduce": lambda y, v, i: y.scatter_reduce(0, i.reshape(0, 1), v, "amax"),
+    "put": lambda y, v, i: y.put(i, v.reshape(-1)),
+    "masked_scatter": lambda y, v, i: y.masked_scatter(y > 99, v),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_WRITTEN)
+def test_an_expert_without_samples_has_a_gradient_of_zeros(name, device):
+    x, w = leaf(np.ones((4, 3)), device), leaf(np.ones((3, 3)), device)
+    y = NOTHING_WRITTEN[name](x * 2, x[:0] @ w, ag.zeros(0, dtype=ag.int64, device=device))
+    assert_close(y, np.full((4, 3), 2.0))
+    y.sum().backward()
+    assert_close(x.grad, np.full((4, 3), 2.0))
+    assert_close(w.grad, np.zeros((3, 3)))
+
+
+def test_the_nearest_element_does_not_move_with_the_grid(device):
+    x, grid = leaf([[[[1.0, 2], [3, 4]]]], device), leaf([[[[-0.5, 0.5], [0.4, 0.4]]]], device)
+    F.grid_sample(x, grid, "nearest", align_corners=False).sum().backward()
+    assert_close(grid.grad, np.zeros((1, 1, 2, 2)))
+    assert_close(x.grad, [[[[0, 0], [1, 1]]]])
+
+
 def test_one_hot_and_normalize(device):
     index = ag.tensor([[0, 2], [1, 1]], device=device)
     assert array(F.one_hot(index)).tolist() == np.eye(3, dtype=int)[[[0, 2], [1, 1]]].tolist()

@@ -266,7 +266,8 @@ def forged(path, structure, arrays, header=None):
     """A file with a checksum that fits, of a structure that save() does not write."""
     text = structure if isinstance(structure, str) else json.dumps(structure)
     metadata = dict(zip(checkpoint._KEYS, (checkpoint._VERSION, text, checkpoint._digest(text, arrays)), strict=True))
-    checkpoint.save_file(arrays, path, metadata)
+    with open(path, "wb") as file:
+        checkpoint._write(file, arrays, metadata)
 
 
 STRUCTURES = [

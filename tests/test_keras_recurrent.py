@@ -226,13 +226,31 @@ def test_what_keras_accepts():
         assert (array(layer.states[0]) == STATE).all() and layer.states[0].dtype is ag.float32
 
 
-def test_reset_states_before_the_first_call_sets_them():
-    """Keras ignores the values then."""
-    layer = layers.GRU(4, stateful=True, batch_input_shape=(2, 5, 3), return_sequences=True)
-    layer.reset_states(STATE)
-    y = layer(X)
-    twin = layers.GRU(4, return_sequences=True, weights=layer.get_weights())
-    assert_close(y, twin(X, initial_state=STATE))
+@pytest.mark.parametrize("kind", KINDS)
+def test_reset_states_before_the_first_call_sets_them(kind, device):
+    """Keras ignores the values then. The call that builds the layer says where it is to be."""
+    x = ag.tensor(X, device=device)
+    layer = getattr(layers, kind)(4, stateful=True, batch_input_shape=(2, 5, 3), return_sequences=True)
+    state = [ag.tensor(STATE, device=device)] * len(layer.states)
+    layer.reset_states([STATE] * len(state))
+    y = layer(x)
+    twin = getattr(layers, kind)(4, return_sequences=True, weights=layer.get_weights())
+    assert_close(y, array(twin(x, initial_state=state)), 1e-6)
+    assert all(s.device == x.device for s in layer.states)
+
+
+def test_a_stateful_cell_without_weights(device):
+    class Count:
+        state_size = 1
+
+        def call(self, x, states):
+            return x, [states[0] + x[:, :1]]
+
+    layer = layers.RNN(Count(), stateful=True)
+    x = ag.ones(2, 5, 3, device=device)
+    layer(x)
+    layer(x)
+    assert (array(layer.states[0]) == 10).all()
 
 
 def test_states_and_cell():

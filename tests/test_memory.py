@@ -179,6 +179,12 @@ def test_memory_of_a_recurrent_training_step(kind, batch, steps, inputs, units, 
     assert peak_of(step) < limit
 
 
+def test_the_gradient_of_a_projection_needs_no_product_of_its_own_for_every_step():
+    """They would be 256 of 128 KiB. Of one row a block is 256 steps."""
+    model, x = ag.nn.LSTM(64, 256, proj_size=128), ag.randn(256, 1, 64)
+    assert peak_of(lambda: model(x)[0].sum().backward()) < 16e6
+
+
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
 def test_without_gradients_a_recurrent_layer_holds_its_result_and_no_more_for_more_steps(kind):
     model = getattr(ag.nn, kind)(16, 64)

@@ -1,4 +1,4 @@
-"""What stands around state_dict: hooks, state besides tensors, taking tensors over, moving without values."""
+"""What stands around state_dict: hooks, state besides tensors, taking tensors over, moving without values; attributes and modes."""
 
 from helpers import assert_raises
 
@@ -93,6 +93,25 @@ def test_loading_takes_tensors_over(device):
     assert lazy(ag.ones(2, 3)).tolist() == [[4], [4]]
 
 
+def test_tensors_taken_over_stay_tied():
+    net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+    net[1].weight = net[0].weight
+    for state in (net.state_dict(), {"1.weight": ag.ones(2, 2)}):
+        net.load_state_dict(state, assign=True, strict=len(state) == 2)
+        assert net[0].weight is net[1].weight and len(list(net.parameters())) == 1
+    assert net[0].weight.tolist() == [[1, 1], [1, 1]]
+
+
+def test_files_without_counts_load():
+    """num_batches_tracked came late to PyTorch, and other libraries have none: it stays what it was."""
+    net = nn.Sequential(nn.BatchNorm1d(1))
+    net(ag.ones(2, 1))
+    state = {name: value + 1 for name, value in net.state_dict().items() if "tracked" not in name}
+    assert net.load_state_dict(state) == ([], [])
+    assert net[0].num_batches_tracked.item() == 1 and net[0].weight.tolist() == [2]
+    assert_raises(RuntimeError, "missing: 0.weight", lambda: net.load_state_dict({k: v for k, v in state.items() if k != "0.weight"}))
+
+
 def test_moving_without_values(device):
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
     weight = net[0].weight
@@ -104,3 +123,66 @@ def test_moving_without_values(device):
     assert net[0].type("autograd.HalfTensor") is net[0] and weight.dtype is ag.float16
     assert net[0].type(ag.FloatTensor).weight.dtype is net[0].type("float32").bias.dtype is ag.float32
     assert_raises(TypeError, "[Module.type] a module's dtype is a floating point type", lambda: net.type(ag.int64))
+
+
+# -- attributes, modes, hooks -----------------------------------------------------------------------------------
+
+
+class Frozen(nn.Module):
+    """A part whose statistics stay as they are, whatever the whole does."""
+
+    act = None
+
+    def __init__(self):
+        self.early = 1  # plain attributes need no tables
+        super().__init__()
+        self.norm = nn.BatchNorm1d(2)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.eval()
+        return self
+
+    @property
+    def width(self):
+        return self.norm.features
+
+    @property
+    def inner(self):
+        return self.norm
+
+    @inner.setter
+    def inner(self, value):
+        self.norm = value
+
+
+def test_own_train_property_and_class_attributes():
+    net = nn.Sequential(nn.Sequential(Frozen(), nn.Dropout())).eval().train()
+    frozen = net[0][0]
+    assert (net.training, frozen.training, frozen.norm.training, net[0][1].training, frozen.early) == (True, True, False, True, 1)
+    assert_raises(AttributeError, "BatchNorm1d has no attribute 'features'", lambda: frozen.width)
+    frozen.inner = nn.BatchNorm1d(3)
+    assert frozen.norm.num_features == 3 and list(dict(frozen.named_children())) == ["norm"]
+    for value in (nn.ReLU(), nn.Parameter(ag.ones(1))):  # reading net.act would go on giving None
+        assert_raises(KeyError, "class attribute 'act'", lambda value=value: setattr(frozen, "act", value))
+
+    class Early(nn.Module):
+        def __init__(self):
+            self.norm = nn.ReLU()
+
+    assert_raises(AttributeError, "call super().__init__() before", Early)
+
+
+def test_a_handle_takes_out_its_own_hook():
+    seen, net, x = [], nn.Identity(), ag.ones(1, requires_grad=True)
+    handles = {}
+    for owner, register in ((net, net.register_forward_hook), (x, x.register_hook), (net, net.register_state_dict_post_hook)):
+        note = lambda *_: seen.append("a")
+        handles[register] = [register(note), register(lambda *_: seen.append("b")), register(note)]
+        handles[register][2].remove()
+        handles[register][2].remove()
+        owner.state_dict() if register == net.register_state_dict_post_hook else net(x * 1).backward()
+        assert seen == ["a", "b"], register
+        for handle in handles[register][:2]:
+            handle.remove()
+        seen.clear()

@@ -170,9 +170,38 @@ def test_parameter_dict():
     assert params.pop("a").shape == (2,) and len(params) == 2
     del params["b"]
     assert [k for k, _ in params.items()] == ["c"]
+    twin = params.copy() | params.fromkeys(["d", "e"], ag.ones(4))
+    assert list(reversed(twin)) == ["e", "d", "c"] and twin["c"] is params["c"] and twin.popitem()[0] == "e" and len(params) == 1
+    assert params.setdefault("c", ag.zeros(9)).shape == (1,) and params.setdefault("f", ag.zeros(9)) is params["f"]
+    assert repr(params).splitlines() == [
+        "ParameterDict(", "    (c): Parameter containing: [float32 of size 1]", "    (f): Parameter containing: [float32 of size 9]", ")",
+    ]  # fmt: skip
+
+
+def test_sequential_is_added_repeated_and_popped():
+    a, b = nn.Sequential(nn.ReLU(), nn.Linear(1, 1)), nn.Sequential(nn.Tanh())
+    kinds = lambda s: [type(m).__name__ for m in s]
+    assert kinds(a + b) == ["ReLU", "Linear", "Tanh"] and (a + b)[1] is a[1] and kinds(2 * b) == ["Tanh", "Tanh"]
+    a += b
+    b *= 3
+    assert kinds(a) == ["ReLU", "Linear", "Tanh"] and len(b) == 3
+    assert type(a.pop(0)).__name__ == "ReLU" and list(a.state_dict()) == ["0.weight", "0.bias"]
+    assert type(nn.ModuleList(a).pop(-1)).__name__ == "Tanh"
+    assert_raises(ValueError, "[Sequential] can be repeated a positive number of times; got 0", lambda: a * 0)
+    assert_raises(TypeError, "unsupported operand", lambda: a + [nn.ReLU()])
 
 
 # -- hooks --------------------------------------------------------------------------------------------------
+
+
+def test_hooks_put_before_others():
+    m, seen = nn.Linear(1, 1), []
+    adders = (m.register_forward_pre_hook, m.register_forward_hook, m.register_full_backward_pre_hook, m.register_full_backward_hook)
+    for kind, add in enumerate(adders):
+        for name in "ab":
+            add(lambda *_, kind=kind, name=name: seen.append((kind, name)), prepend=True)
+    m(ag.ones(1, 1, requires_grad=True)).backward()
+    assert seen == [(kind, name) for kind in range(4) for name in "ba"]
 
 
 def test_backward_hooks(device):
@@ -240,3 +269,19 @@ def test_summary_of_other_inputs():
 def test_modules_are_copied():
     m = nn.Linear(2, 2)
     assert copy.copy(m).weight is m.weight and copy.deepcopy(m).weight is not m.weight
+
+
+def test_weight_norm_loads_its_old_keys():
+    old, new = U.weight_norm(nn.Linear(2, 3)), nn.Sequential(P.weight_norm(nn.Linear(2, 3)))
+    new.load_state_dict({f"0.{name}": value for name, value in old.state_dict().items()})
+    assert_close(new(ag.ones(1, 2)), old(ag.ones(1, 2)))
+
+
+@pytest.mark.parametrize("install", [U.weight_norm, U.spectral_norm])
+def test_computed_weights_are_copied(install, device):
+    m, x = install(nn.Linear(2, 3).to(device)), ag.ones(1, 2, device=device)
+    m(x).sum().backward()
+    m.eval()
+    for twin in (copy.deepcopy(m), pickle.loads(pickle.dumps(m)), ag.optim.swa_utils.AveragedModel(m)):
+        assert_close(twin(x), m(x))
+    assert m.weight.requires_grad

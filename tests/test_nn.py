@@ -129,7 +129,7 @@ def test_copies():
         assert twin.second.weight is twin.first.weight is not net.first.weight
         assert [type(p) for p in twin.parameters()] == [nn.Parameter] * 3
         assert_close(twin(ag.ones(2, 2)), array(net(ag.ones(2, 2))))
-    assert_close(copy.deepcopy(net).scale.grad, array(net.scale.grad))
+    assert net.scale.grad is not None and copy.deepcopy(net).scale.grad is None  # as in PyTorch
 
 
 def test_containers():
@@ -187,6 +187,21 @@ def test_max_unpool_undoes_max_pool(n, sizes, options, device):
     back = unpool(y, places, x.shape)
     assert_close(back, np.where(np.isin(array(x), array(y)), array(x), 0))
     assert_close(pool(back)[0], array(y))
+
+
+def test_padding_is_never_the_largest(device):
+    low = [-math.inf, -math.inf, -math.inf, 1, 2, -math.inf]
+    x = ag.tensor([low], device=device, requires_grad=True)
+    y, places = nn.functional.max_pool1d(x, 3, 2, 1, return_indices=True)
+    assert places.tolist() == [[0, 3, 4]] and y.tolist() == [[-math.inf, 1, 2]]
+    y.sum().backward()
+    assert x.grad.tolist() == [[1, 0, 0, 1, 1, 0]]
+    for dtype, value in ((ag.uint8, 0), (ag.int64, -(2**31)), (ag.int64, -5)):
+        flat = ag.full((1, 4, 5), value, dtype=dtype, device=device)
+        y, places = nn.functional.max_pool2d(flat, 3, 2, 1, return_indices=True)
+        assert places.tolist() == [[[0, 1, 3], [5, 6, 8]]] and (y == value).all()
+    dilated = nn.functional.max_pool1d(ag.full((1, 6), -math.inf, device=device), 3, 1, 2, 2, return_indices=True)[1]
+    assert dilated.tolist() == [[0, 1, 0, 1, 2, 3]]
 
 
 # -- layers that wait for their input -------------------------------------------------------------------

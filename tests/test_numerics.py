@@ -7,6 +7,7 @@ import pytest
 from helpers import array, assert_close
 
 import autograd as ag
+from autograd.nn import functional as F
 
 inf, nan = math.inf, math.nan
 
@@ -27,6 +28,9 @@ POINTS = {
     "clamp at its bounds": (lambda x: x.clamp(0, 1), [-1.0, 0.0, 0.5, 1.0, 2.0], [0, 0, 0.5, 1, 1], [0, 1, 1, 1, 0]),
     "clamp with one bound": (lambda x: x.clamp(min=0), [-1.0, 0.0, 1.0], [0, 0, 1], [0, 1, 1]),
     "clamp by tensors": (lambda x: x.clamp(x.detach() * 0, x.detach() * 0 + 1), [-1.0, 0.0, 1.0, 2.0], [0, 0, 1, 1], [0, 1, 1, 0]),
+    "clamp to nan": (lambda x: x.clamp(nan, 2), [1.0, 3.0], [nan, nan], [0, 0]),
+    "clamp to a tensor with nan": (lambda x: x.clamp(max=ag.tensor([nan, 2.0, 2.0], device=x.device)), [1.0, 1.0, 3.0], [nan, 1, 2], [0, 1, 0]),
+    "median of equals": (lambda x: x.median(), [2.0, 1.0, 2.0, 3.0], 2, [0.5, 0, 0.5, 0]),
     "clamp with crossed bounds": (lambda x: x.clamp(2, 1), [0.0, 3.0], [1, 1], [0, 0]),
     "max shares": (lambda x: x.max(), [1.0, 3.0, 3.0], 3, [0, 0.5, 0.5]),
     "min shares": (lambda x: x.min(), [1.0, 1.0, 3.0], 1, [0.5, 0.5, 0]),
@@ -39,6 +43,11 @@ POINTS = {
     "norm of rows, one of zeros": (lambda x: x.norm(dim=1), [[3.0, 4.0], [0.0, 0.0]], [5, 0], [[0.6, 0.8], [0, 0]]),
     "round to even": (lambda x: x.round(), [0.5, 1.5, 2.5, -0.5, -1.5], [0, 2, 2, 0, -2], [0] * 5),
     "sign at 0": (lambda x: x.sign(), [-2.0, 0.0, 3.0], [-1, 0, 1], [0, 0, 0]),
+    "atan2 at the origin": (lambda x: x.atan2(x.detach().abs()), [0.0, -0.0, 1.0], [0, 0, math.pi / 4], [0, 0, 0.5]),
+    "fmod at -0": (lambda x: x.fmod(2), [-0.0, 0.0, -5.0], [-0.0, 0, -1], [1, 1, 1]),
+    "multi_margin_loss at its margin": (lambda x: F.multi_margin_loss(x, ag.tensor([1], device=x.device)), [[0.0, 2.0, 1.0]], 0, [[0, 0, 0]]),
+    "multilabel_margin_loss at its margin": (lambda x: F.multilabel_margin_loss(x, ag.tensor([[0, -1]], device=x.device)), [[1.0, 0.0]], 0, [[0, 0]]),
+    "triplet_margin_loss swapped, of equals": (lambda x: F.triplet_margin_loss(x, x.detach(), x.detach() + 1, swap=True), [[2.0]], 2e-6, [[1.5]]),
     # -- powers --
     "x ** 0": (lambda x: x**0, [0.0, -2.0, inf], [1, 1, 1], [0, 0, 0]),
     "x ** 1": (lambda x: x**1, [0.0, -2.0], [0, -2], [1, 1]),
@@ -58,12 +67,35 @@ POINTS = {
     "sigmoid far below": (lambda x: x.sigmoid() * 1e8, [-20.0], [math.exp(-20) * 1e8], [math.exp(-20) * 1e8]),
     "softplus": (lambda x: x.softplus(), [-1000.0, 0.0, 1000.0], [0, math.log(2), 1000], [0, 0.5, 1]),
     "silu": (lambda x: x.silu(), [-1000.0, 0.0, 1000.0], [0, 0, 1000], [0, 0.5, 1]),
+    "gelu in float16": (lambda x: F.gelu(x.half()).float(), [-60000.0, 300.0, 60000.0], [0, 300, 60000], [0, 1, 1]),
+    "gelu by tanh in float16": (lambda x: F.gelu(x.half(), "tanh").float(), [-60000.0, -300.0, 300.0, 60000.0], [0, 0, 300, 60000], [0, 0, 1, 1]),
+    "gelu of the largest": (lambda x: F.gelu(x) / 1e38, [3e38, -3e38], [3, 0], [1e-38, 0]),
+    "binary_cross_entropy at 0 and 1": (lambda x: F.binary_cross_entropy(x, x.new_tensor([0, 1, 1, 0]), reduction="none"),
+                                        [0.0, 1.0, 0.0, 1.0], [0, 0, 100, 100], [1, -1, -1e12, 1e12]),
+    "binary_cross_entropy in float16": (lambda x: F.binary_cross_entropy(x.half(), x.new_tensor([1, 0]).half(), reduction="none").float(),
+                                        [0.0, 1.0], [100, 100], [-65504, 65504]),
+    "std of an outlier in float16": (lambda x: x.half().std().float(), [300.0] + [0.0] * 8, 100, None),
+    "cosine_similarity in float16": (lambda x: F.cosine_similarity(x.half(), x.half()).float(), [[0.0, 0], [3e4, 4e4]], [0, 1], None),
     "erf": (lambda x: x.erf(), [-1000.0, 0.0, 1000.0], [-1, 0, 1], [0, 2 / math.sqrt(math.pi), 0]),
     "expm1 near 0": (lambda x: x.expm1() * 1e6, [1e-6], [1], [1e6]),
     "log1p near 0": (lambda x: x.log1p() * 1e6, [1e-6], [1], [1e6]),
     "exp": (lambda x: x.exp(), [-1000.0, 0.0], [0, 1], [0, 1]),
+    "asin": (lambda x: x.asin(), [-1.0, 0.0, 1.0 - 2**-20, 1.0], [-math.pi / 2, 0, math.asin(1 - 2**-20), math.pi / 2],
+             [inf, 1, 1 / math.sqrt(1 - (1 - 2**-20) ** 2), inf]),
+    "acos": (lambda x: x.acos(), [-1.0, 0.0, 1.0], [math.pi, math.pi / 2, 0], [-inf, -1, -inf]),
+    "acosh": (lambda x: x.acosh(), [1.0, 1e30, inf], [0, math.log(2e30), inf], [inf, 0, 0]),
+    "hardswish": (lambda x: F.hardswish(x), [-inf, -3.0, 0.0, 3.0, inf], [0, 0, 0, 3, inf], [0, 0, 0.5, 1, 1]),
+    "huber_loss": (lambda x: F.huber_loss(x, x.detach() * 0, "none"), [-1e20, -0.5, 0.0, 2.0], [1e20, 0.125, 0, 1.5], [-1, -0.5, 0, 1]),
+    "huber_loss of inf": (lambda x: F.huber_loss(x, x.zeros_like(), "none"), [-inf, inf], [inf, inf], [-1, 1]),
+    "smooth_l1_loss of inf": (lambda x: F.smooth_l1_loss(x, x.zeros_like(), "none"), [-inf, inf], [inf, inf], [-1, 1]),
+    "logaddexp of -inf": (lambda x: ag.logaddexp(x, x), [-inf, 0.0], [-inf, math.log(2)], [0, 1]),
+    "lerp counts from the nearer": (lambda x: x.lerp(ag.tensor([1.0, 3.0], device=x.device), 1.0), [1e8, 1.0], [1, 3], [0, 0]),
+    "lerp by tensors": (lambda x: x.lerp(x.detach() + 1, ag.tensor([0.25, 0.75, 1.0], device=x.device)), [1.0, 2.0, 3.0],
+                        [1.25, 2.75, 4], [0.75, 0.25, 0]),
     "log": (lambda x: x.log(), [0.0, 1.0, inf], [-inf, 0, inf], [inf, 1, 0]),
     "sqrt at 0": (lambda x: x.sqrt(), [0.0, 4.0], [0, 2], [inf, 0.25]),
+    "i0 where exp is infinite": (lambda x: x.i0().isfinite().float() + x.i0() * 0, [90.0, -90.0], [1, 1], [0, 0]),
+    "i1 where exp is infinite": (lambda x: ag.special.i1(x).sign() + ag.special.i1(x) * 0, [90.0, -90.0], [1, -1], [0, 0]),
     "norm of large numbers": (lambda x: x.norm() / 1e30, [3e30, 4e30], 5, [0.6e-30, 0.8e-30]),
     "norm of small numbers": (lambda x: x.norm() * 1e30, [3e-30, 4e-30], 5, [0.6e30, 0.8e30]),
     "logsumexp": (lambda x: x.logsumexp(0), [1000.0, 1000.0], 1000 + math.log(2), [0.5, 0.5]),
@@ -79,6 +111,7 @@ POINTS = {
     "std of constants": (lambda x: x.std(), [2.0, 2.0, 2.0], 0, [0, 0, 0]),
     "std of rows, one constant": (lambda x: x.std(1), [[1.0, 1.0], [1.0, 3.0]], [0, math.sqrt(2)], [[0, 0], [-math.sqrt(0.5), math.sqrt(0.5)]]),
     "var of one value": (lambda x: x.var(), [2.0], nan, [nan]),
+    "var of fewer than the correction": (lambda x: x.var(correction=3), [1.0, 2.0, 4.0], inf, None),
     "biased var of one value": (lambda x: x.var(unbiased=False), [2.0], 0, [0]),
     "var": (lambda x: x.var(), [1.0, 2.0, 4.0], 7 / 3, [-4 / 3, -1 / 3, 5 / 3]),
     "var of large numbers": (lambda x: x.var(), [10000.0, 10001.0, 10002.0], 1, [-1, 0, 1]),
@@ -151,6 +184,25 @@ def test_bytes_beside_numbers_that_they_do_not_hold(device):
     assert ag.nn.functional.hardswish(x).tolist() == [0, 7, 250]
 
 
+@pytest.mark.parametrize("dtype", [ag.float16, ag.bfloat16])
+def test_short_floats_beside_numbers_that_they_do_not_hold(dtype, device):
+    x = ag.tensor([10000.0, 0.3], dtype=dtype, device=device, requires_grad=True)
+    assert (ag.tensor([0.25], dtype=dtype, device=device) * 65536).item() == 16384
+    y = x / 1e6
+    assert y.dtype is dtype
+    assert_close(y.float(), [1e-2, 3e-7], 5e-3)
+    assert_close((x * 1e-7).float(), [1e-3, 3e-8], 5e-3)
+    assert_close(ag.grad((x * 1e4 / 1e6).sum(), x)[0].float(), [1e-2, 1e-2], 5e-3)
+    scale = ag.tensor(1e6, device=device, requires_grad=True)  # a 0-d tensor is a number too, and keeps its dtype's gradient
+    z = x / scale
+    z.sum().backward()
+    assert z.dtype is dtype and scale.grad.dtype is ag.float32
+    assert_close(z.float(), [1e-2, 3e-7], 5e-3)
+    assert_close(scale.grad, -1.00003e-8, 5e-3)
+    assert_close((x * ag.tensor(100_000, device=device) / 1e6).float()[1:], [0.03], 5e-3)
+    assert (x == 0.3).tolist() == [False, True] and (0.3 >= x).tolist() == [False, True] and (x > 0.3).tolist() == [True, False]
+
+
 def test_integer_division_and_remainder_follow_python(device):
     a, b = ag.tensor([7, -7, 7, -7], device=device), ag.tensor([2, 2, -2, -2], device=device)
     assert (a // b).tolist() == [3, -4, -4, 3] and (a % b).tolist() == [1, 1, -1, -1]
@@ -158,6 +210,7 @@ def test_integer_division_and_remainder_follow_python(device):
     f, g = a.float() + 0.5, b.float()
     assert (f // g).tolist() == [3.0, -4.0, -4.0, 3.0] and (f % g).tolist() == [1.5, 1.5, -0.5, -0.5]
     assert (2 ** ag.tensor([0, 3], device=device)).tolist() == [1, 8] and (ag.tensor([-2, 3], device=device) ** 3).tolist() == [-8, 27]
+    assert (ag.tensor([1, 2, -1, -1, 0, 3], device=device) ** ag.tensor([-1, -1, -1, -2, -1, 2], device=device)).tolist() == [1, 0, -1, 1, 0, 9]
 
 
 HIDDEN = {
@@ -211,3 +264,16 @@ def test_ctc_has_one_gradient_with_and_without_a_graph_of_it(device):
     (graphed,) = ag.grad(losses.sum(), x, create_graph=True)
     assert_close(plain, graphed)
     assert np.abs(array(plain)[:, [0, 1, 3]]).max() > 0.1 and not array(plain)[3:, 3].any()
+
+
+@pytest.mark.parametrize("name, want", [("huber_loss", 1), ("smooth_l1_loss", 1), ("pairwise_distance", 0.2)])
+def test_curvature_where_a_difference_is_0(name, want, device):
+    """A formula of |d| has the right value and slope at d = 0, and no curvature."""
+    functions = {
+        "huber_loss": lambda x: F.huber_loss(x, x.zeros_like(), "sum"),
+        "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, x.zeros_like(), "sum"),
+        "pairwise_distance": lambda x: F.pairwise_distance(ag.cat([x, x.zeros_like() + 3, x.zeros_like() + 4]), x.zeros_like(), eps=0),
+    }
+    x = ag.tensor([0.0], device=device, requires_grad=True)
+    (slope,) = ag.grad(functions[name](x), x, create_graph=True)
+    assert slope.item() == 0 and ag.grad(slope, x)[0].item() == pytest.approx(want)

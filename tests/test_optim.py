@@ -110,11 +110,13 @@ def test_groups():
     optimizer.add_param_group({"params": [c], "momentum": 0.5})
     assert [g["momentum"] for g in optimizer.param_groups] == [0, 0, 0.5]
     assert "lr: 1.0" in repr(optimizer)
+    assert optim.SGD([{"params": [a]}, {"params": [], "weight_decay": 0.0}]).step() is None  # no layer without decay, say
 
 
 REFUSED = [
     (ValueError, "no parameters", lambda p: optim.SGD([])),
-    (ValueError, "without parameters", lambda p: optim.SGD([{"params": []}])),
+    (ValueError, "without parameters", lambda p: optim.SGD([{"params": iter([])}])),
+    (TypeError, "an order", lambda p: optim.SGD([{"params": {p}}])),
     (TypeError, "list", lambda p: optim.SGD(p)),
     (TypeError, "float", lambda p: optim.SGD([1.0])),
     (ValueError, "leaves", lambda p: optim.SGD([p * 2])),
@@ -147,9 +149,11 @@ def test_refused(kind, text, function):
 def test_wrong_gradients():
     p = parameter()
     optimizer = optim.SGD([p], lr=0.1)
-    p.grad = ag.ones(1)
+    assert_raises(ValueError, "[grad] a gradient has its tensor's shape", lambda: setattr(p, "grad", ag.ones(1)))
+    p.grad = ag.ones(3)
+    p.data = p.data[:1]
     assert_raises(ValueError, "(1,)", optimizer.step)
-    assert_close(p, START)
+    assert_close(p, START[:1])
 
 
 @pytest.mark.parametrize(("name", "options", "want"), STEPS)
@@ -187,8 +191,10 @@ def test_load_state_dict_refuses():
     assert optimizer.state[p]["step"] == 3
 
 
-def test_one_dispatch_a_parameter(wgpu):
-    parameters = [parameter(wgpu) for _ in range(3)]
+def test_parameters_share_dispatches(wgpu):
+    """As many as there may be buffers: Adam has four a parameter, momentum three; WebGPU grants 8, most adapters more."""
+    parameters = [parameter(wgpu) for _ in range(16)]
+    room = ag.wgpu.open_device().wgpu_device.limits["max-storage-buffers-per-shader-stage"]
     for optimizer in (optim.AdamW(parameters), optim.Adam(parameters, weight_decay=0.1), optim.SGD(parameters, lr=0.1, momentum=0.9)):
         for _ in range(3):
             for p in parameters:
@@ -198,7 +204,10 @@ def test_one_dispatch_a_parameter(wgpu):
             optimizer.step()
             ag.wgpu.synchronize()
         stats = ag.wgpu.stats()
-        assert (stats["dispatches"], stats["bytes_downloaded"], stats["pipelines"]) == (2 if isinstance(optimizer, optim.Adam) else 3, 0, 0)
+        most = -(-16 // min(8, room // (4 if isinstance(optimizer, optim.Adam) else 3)))
+        assert (stats["dispatches"], stats["bytes_downloaded"], stats["pipelines"]) == (most, 0, 0)
+        if room >= 32:
+            assert most == 2  # examples/04_digits_cnn.py has 16 parameters
 
 
 def test_a_step_of_the_digits_model_is_at_most_four_dispatches(wgpu):

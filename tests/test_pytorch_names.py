@@ -190,6 +190,12 @@ def test_streams():
     assert isinstance(own.seed(), int) and own.initial_seed() != 3
 
 
+def test_there_is_no_other_algorithm_to_switch_to():
+    ag.use_deterministic_algorithms(False, warn_only=True)
+    assert ag.are_deterministic_algorithms_enabled()
+    assert_raises(TypeError, "[use_deterministic_algorithms] expects True or False; got int", lambda: ag.use_deterministic_algorithms(1))
+
+
 def test_gumbel_softmax(device):
     ag.manual_seed(0)
     logits = ag.tensor([0.0, math.log(3.0)], device=device, requires_grad=True)
@@ -272,8 +278,22 @@ def test_lazy_layers(device):
     twin.load_state_dict(net.state_dict())
     close(twin.eval()(x), array(net.eval()(x)))
     assert type(twin[1].running_var) is ag.Tensor and type(twin[1].weight) is nn.Parameter
+    assert list(nn.LazyInstanceNorm1d().state_dict()) == list(nn.InstanceNorm1d(3, affine=True, track_running_stats=True).state_dict())
+    for plain in (nn.LazyBatchNorm1d(bias=False), nn.LazyInstanceNorm1d(bias=False)):
+        plain(ag.ones(2, 3, 4))
+        assert plain.weight.shape == (3,) and plain.bias is None
     assert_raises(ValueError, "[LazyBatchNorm2d] expects 4 dimensions", lambda: nn.LazyBatchNorm2d()(ag.ones(2, 3)))
     assert_raises(ValueError, "[LazyConvTranspose1d] expects", lambda: nn.LazyConvTranspose1d(2, 2)(ag.ones(3)))
+
+
+def test_losses_take_their_tensors_by_name():
+    x, t = ag.tensor([0.5, 2.0]), ag.tensor([1.0, -1.0])
+    pairs = [(nn.HuberLoss(), {"input": x, "target": t}), (nn.PoissonNLLLoss(), {"log_input": x, "target": t}),
+             (nn.GaussianNLLLoss(), {"input": x, "target": t, "var": x}), (nn.MarginRankingLoss(), {"input1": x, "input2": t, "target": t}),
+             (nn.TripletMarginWithDistanceLoss(), {"anchor": x[None], "positive": t[None], "negative": x[None]})]  # fmt: skip
+    for loss, tensors in pairs:
+        assert loss(**tensors).item() == loss(*tensors.values()).item()
+    assert "(distance_function): PairwiseDistance" in repr(nn.TripletMarginWithDistanceLoss())
 
 
 def test_buffers_and_submodules():

@@ -116,6 +116,7 @@ def test_errors_of_the_core():
     assert_raises(ValueError, "unknown activation 'tan'", lambda: core.layer("gru", x, h, w, u, activation="tan"))
     assert_raises(ValueError, "I must be H = 3", lambda: core.layer("gru", x, h, None, u))
     assert_raises(ValueError, "needs c0", lambda: core.layer("lstm", x, h, w, u))
+    assert_raises(ValueError, "H and P must be positive", lambda: core.layer("gru", x, h[:, :0], w[:0], u[:0, :0]))
     assert_raises(ValueError, "checkpoint must be", lambda: core.layer("gru", x, h, w, u, checkpoint=0))
     assert_raises(TypeError, "x's dtype", lambda: core.layer("gru", x, h.float(), w, u))
 

@@ -177,6 +177,7 @@ def test_tensors_keep_their_dtype(dtype, device):
 def test_loaded_modules_are_in_their_sources_mode():
     source = nn.GRU(2, 3, 2, dropout=0.5).eval()
     assert not rnn.load_torch(source).training and rnn.load_torch(source.state_dict()).training
+    assert_raises(TypeError, "[load_torch] expected a module or its state_dict; got int", lambda: rnn.load_torch(3))
     two = nn.GRU(INPUTS, UNITS, bidirectional=True, dtype=ag.float64)
     made = rnn.load_keras(rnn.convert(two.state_dict(), source="torch", target="keras"), return_sequences=True)
     assert isinstance(made, layers.Bidirectional)

@@ -81,8 +81,32 @@ def test_lengths_of_any_whole_kind(device):
     assert_raises(ValueError, "lengths must be 2 whole numbers", lambda: rnn.cudnn_rnn(*inputs, [1.0, 3.0], **attributes))
 
 
+@pytest.mark.parametrize("dtype", [ag.float16, ag.bfloat16])
+def test_dropout_keeps_short_types(dtype, device):
+    inputs, attributes = cudnn_inputs("lstm", 2, device=device)
+    inputs = [t.detach().to(dtype) for t in inputs]
+    outputs = rnn.cudnn_rnn(*inputs, dropout=0.5, seed=1, **attributes)
+    assert all(t.dtype is dtype for t in outputs[:3])
+    grads = [t.ones_like() for t in outputs[:3]]
+    found = rnn.cudnn_rnn_backprop(*inputs, None, *outputs[:3], *grads, outputs[3], dropout=0.5, seed=1, **attributes)
+    assert all(t.dtype is dtype for t in found)
+
+
 def test_kinds_that_are_refused():
     inputs, attributes = cudnn_inputs("lstm")
+    run = lambda *given, **options: rnn.cudnn_rnn(*given, **attributes, **options)
+    assert_raises(TypeError, "[cudnn_rnn] params must be a Tensor; got list", lambda: run(*inputs[:3], [1.0]))
+    assert_raises(TypeError, "[cudnn_rnn] seed is a whole number; got 1.5", lambda: run(*inputs, seed=1.5))
+    y, hn, cn, reserve = run(*inputs)
+    grads = y.ones_like().to(ag.float16), hn.ones_like(), cn.ones_like()
+    assert_raises(
+        TypeError,
+        "[cudnn_rnn_backprop] output_backprop must have output's dtype",
+        lambda: rnn.cudnn_rnn_backprop(*inputs, None, y, hn, cn, *grads, reserve, **attributes),
+    )
+    weights, biases = rnn.cudnn_rnn_params_to_canonical(1, 2, 3, inputs[3])
+    assert_raises(TypeError, "weights[0] must be a Tensor; got ndarray",
+                  lambda: rnn.cudnn_rnn_canonical_to_params(1, 2, 3, [array(w) for w in weights], biases))  # fmt: skip
     whole = [ag.ones(t.shape, dtype=ag.int64) for t in inputs]
     text = "must be a Tensor of a floating dtype; got"
     assert_raises(TypeError, f"[cudnn_rnn] input {text} autograd.int64", lambda: rnn.cudnn_rnn(*whole, **attributes))
@@ -110,3 +134,20 @@ def test_kinds_that_are_refused():
     )
     for size in (3.5, True):
         assert_raises(TypeError, "input_size is a whole number", lambda size=size: rnn.cudnn_rnn_params_size(1, 2, size))
+
+
+def test_steps_want_one_device(wgpu):
+    shapes = [(2, 3), (2, 2), (5, 4), (5, 2), (4,), (2,)]
+    steps = [(2, 3), (2, 2), (3, 4), (2, 4), (4,), (3, 2), (2, 2), (2,)]
+    place = lambda shapes, there: [ag.ones(s, device="wgpu" if i == there else "cpu") for i, s in enumerate(shapes)]
+    text = "all tensors must be on one device; got"
+    calls = {
+        f"[gru_block_cell] {text} x on cpu and b_c on wgpu": lambda: rnn.gru_block_cell(*place(shapes, 5)),
+        f"[gru_block_cell_grad] {text} x on cpu and b_c on wgpu": lambda: rnn.gru_block_cell_grad(
+            *place(shapes + [(2, 2)] * 4, 5)
+        ),
+        f"[gru_step] {text} x_t on cpu and b_n on wgpu": lambda: rnn.gru_step(*place(steps, 7), 2),
+    }
+    for words, call in calls.items():
+        assert_raises(RuntimeError, words, call)
+    assert_raises(TypeError, "[gru_step] units is a whole number; got 2.0", lambda: rnn.gru_step(*place(steps, None), 2.0))

@@ -42,7 +42,9 @@ def test_modules_and_cells(device):
         _, last = module(x)
         for a, b in zip(*((s if isinstance(s, tuple) else (s,)) for s in (state, last))):
             assert_close(a, array(b)[0], 1e-5)
-    assert "nonlinearity=relu" in repr(nn.RNN(2, 3, nonlinearity="relu"))
+    assert repr(nn.RNNCell(2, 3, nonlinearity="relu")) == "RNNCell(2, 3, nonlinearity=relu)"
+    relu = nn.RNN(2, 3, nonlinearity="relu")  # of which PyTorch shows the sizes only
+    assert (repr(relu), relu.mode, nn.RNN(2, 3).mode, lstm.mode) == ("RNN(2, 3)", "RNN_RELU", "RNN_TANH", "LSTM")
     assert_raises(ValueError, "'tanh' or 'relu'", lambda: nn.RNN(2, 3, nonlinearity="sin"))
     assert_raises(ValueError, "proj_size must lie in", lambda: nn.LSTM(2, 3, proj_size=3))
     assert_raises(ValueError, "pair (h0, c0)", lambda: nn.LSTM(2, 3)(ag.zeros(1, 1, 2), ag.zeros(1, 1, 3)))

@@ -117,6 +117,71 @@ def test_schedules_chain_and_check(tmp_path):
     assert_raises(KeyError, "initial_lr", lambda: S.StepLR(optim.SGD([parameter()], lr=1.0), 2, last_epoch=4))
 
 
+# PyTorch's rates from last_epoch=2 on, the first one that of the constructor; initial_lr is 0.2, lr 0.154
+GOING_ON = [
+    ("ExponentialLR", {"gamma": 0.9}, [0.154, 0.1386, 0.12474]),
+    ("MultiplicativeLR", {"lr_lambda": lambda epoch: 0.9}, [0.154, 0.1386, 0.12474]),
+    ("LinearLR", {"start_factor": 0.3, "total_iters": 9}, [0.154, 0.17645833333333338, 0.1989166666666667]),
+    ("PolynomialLR", {"total_iters": 9}, [0.154, 0.12833333333333335, 0.10266666666666667]),
+    ("CosineAnnealingLR", {"T_max": 9}, [0.154, 0.12049454624047155, 0.08483878709286184]),
+    ("StepLR", {"step_size": 3}, [0.0154, 0.0154, 0.0154]),
+    ("ConstantLR", {"factor": 0.5, "total_iters": 4}, [0.154, 0.308, 0.308]),
+    ("LambdaLR", {"lr_lambda": lambda epoch: 1 / epoch}, [0.2 / 3, 0.05, 0.04]),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "want"), GOING_ON)
+def test_going_on_from_an_epoch(name, options, want):
+    optimizer = optim.SGD([{"params": parameter(), "initial_lr": 0.2}], lr=0.154)
+    schedule = getattr(S, name)(optimizer, **options, last_epoch=2)
+    rates = schedule.get_last_lr()
+    for _ in range(2):
+        schedule.step()
+        rates += schedule.get_last_lr()
+    np.testing.assert_allclose(rates, want, rtol=1e-12)
+    assert schedule.last_epoch == 5
+
+
+@pytest.mark.parametrize("make", [
+    lambda o: S.StepLR(o, 1, 0.5), lambda o: S.LambdaLR(o, lambda epoch: 0.5**epoch), lambda o: S.CosineAnnealingLR(o, 9),
+    lambda o: S.CosineAnnealingWarmRestarts(o, 3), lambda o: S.CyclicLR(o, 0.1, 0.2, 2, cycle_momentum=False),
+])  # fmt: skip
+def test_groups_that_were_added(make):
+    """A group that comes later goes on as one of its rate would that was there from the start, or from then."""
+    late, early = (optim.SGD([{"params": parameter(), "lr": lr} for lr in rates], lr=1.0) for rates in ([0.1], [0.1, 0.1]))
+    schedules = make(late), make(early)
+    late.add_param_group({"params": parameter(), "lr": late.param_groups[0]["lr"]})
+    for _ in range(4):
+        for schedule in schedules:
+            schedule.optimizer.step()
+            schedule.step()
+        np.testing.assert_allclose(schedules[0].get_last_lr(), schedules[1].get_last_lr(), rtol=1e-12)
+
+
+def test_groups_that_were_added_and_are_not_alike():
+    optimizer = optim.SGD([{"params": parameter()}, {"params": parameter()}], lr=1.0)
+    schedule, plateau = S.LambdaLR(optimizer, [lambda epoch: 1.0, lambda epoch: 0.5]), S.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+    optimizer.add_param_group({"params": parameter(), "lr": 0.25})
+    assert_raises(ValueError, "[LambdaLR] there is no function for group 2", schedule._advance)
+    cycle = S.OneCycleLR(optim.SGD([parameter()], lr=1.0, momentum=0.9), 0.5, total_steps=9)
+    cycle.optimizer.add_param_group({"params": parameter()})
+    assert_raises(ValueError, "[OneCycleLR] there is no max_lr", cycle._advance)
+    plateau.step(1.0)
+    plateau.step(1.0)
+    assert plateau.get_last_lr() == [0.5, 0.25, 0.125]
+
+
+def test_a_skipped_step_is_no_wrong_order():
+    p = parameter()
+    optimizer, scaler = optim.SGD([p], lr=1.0), ag.amp.GradScaler("cpu", init_scale=4.0)
+    schedule = S.StepLR(optimizer, 1)
+    p.grad = ag.full_like(p, float("inf"))
+    scaler.step(optimizer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schedule.step()
+
+
 MOMENTA = {
     "Cyclic": [0.9, 0.85, 0.8, 0.833333, 0.866667, 0.9, 0.85, 0.8],
     "CyclicTriangular2": [0.9, 0.85, 0.8, 0.85, 0.9, 0.875, 0.85, 0.875],
@@ -228,6 +293,10 @@ def test_one_cycle_ends():
         optimizer.step()
         schedule.step()
     assert_raises(ValueError, "the cycle is over", schedule.step)
+    for total, share in ((10, 0.1), (2, 0.5), (1, 1.0)):  # a rise of one step: it starts at the top
+        optimizer = optim.SGD([parameter()], lr=1.0, momentum=0.9)
+        schedule = S.OneCycleLR(optimizer, 0.5, total_steps=total, pct_start=share)
+        assert schedule.get_last_lr() == [0.5] and optimizer.param_groups[0]["momentum"] == 0.85
 
 
 # -- averaged models --------------------------------------------------------------------------------------
@@ -281,3 +350,29 @@ def test_update_bn():
     assert_close(model[0].running_mean, batches.mean((0, 1)), 1e-5)
     assert_close(model[0].running_var, batches.var(1, ddof=1).mean(0), 1e-5)
     assert not model.training and model[0].momentum == 0.1
+
+
+def test_update_bn_leaves_modes():
+    net = nn.Sequential(nn.BatchNorm1d(1), nn.Sequential(nn.Dropout()))
+    net[1].eval()
+    swa_utils.update_bn([ag.ones(2, 1)], net)
+    assert [m.training for m in net.modules()] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_the_first_metric_is_an_improvement(mode):
+    schedule = S.ReduceLROnPlateau(optim.SGD([parameter()], lr=1.0), mode, 0.5, patience=0, threshold=1.0)
+    assert schedule.is_better(5.0)
+    schedule.step(-1.0)
+    assert schedule.is_better(-1.5 if mode == "min" else 0.5)
+
+
+def test_a_sequence_without_warm_up():
+    optimizer = optim.SGD([parameter()], lr=1.0)
+    schedule = S.SequentialLR(optimizer, [S.LinearLR(optimizer, 0.1), S.ExponentialLR(optimizer, 0.5)], [0])
+    rates = [schedule.get_last_lr()[0]]
+    for _ in range(2):
+        optimizer.step()
+        schedule.step()
+        rates += schedule.get_last_lr()
+    np.testing.assert_allclose(rates, [1.0, 0.5, 0.25])

@@ -84,9 +84,10 @@ def test_second_backward_needs_retain_graph(device):
     assert x.grad.tolist() == before
 
 
-def test_graph_that_saves_nothing_can_be_walked_again():
-    x = leaf(1.0)
-    y = (x + 1).sum()
+@pytest.mark.parametrize("function", [lambda x: x + 1, lambda x: x.mean(), lambda x: (x * 2) / 2, lambda x: x.cumsum(0), lambda x: ag.sub(x, 0, alpha=3)])
+def test_graph_that_saves_no_tensor_can_be_walked_again(function, device):
+    x = leaf(1.0).detach().to(device).requires_grad_()
+    y = function(x).sum()
     y.backward()
     y.backward()
     assert x.grad.tolist() == [2.0]
@@ -167,9 +168,29 @@ def test_backward_into_chosen_inputs_only():
     ("[requires_grad] only a leaf's flag can be changed", lambda: leaf(1.0).exp().requires_grad_(False)),
     ("[retain_grad] the tensor does not require grad", lambda: ag.ones(1).retain_grad()),
     ("[register_hook] the tensor does not require grad", lambda: ag.ones(1).register_hook(print)),
+    ("[register_hook] a hook returns None or the gradient's shape (2,)", lambda: hooked(lambda g: g.sum())),
+    ("[register_hook] a hook returns None or the gradient's shape (2,)", lambda: hooked(lambda g: g.double())),
+    ("[register_hook] a hook returns None or the gradient's shape (2,)", lambda: hooked(lambda g: 2.0)),
+    ("[backward] inputs holds no tensor", lambda: leaf(1.0).sum().backward(inputs=[])),
 ])  # fmt: skip
 def test_misuse_is_named(text, function):
     assert_raises(RuntimeError, text, function)
+
+
+def hooked(hook):
+    x = leaf(1.0, 2.0)
+    x.register_hook(hook)
+    x.sum().backward()
+
+
+def test_what_cannot_be_a_gradient_is_not_assigned_as_one():
+    x = leaf(1.0, 2.0)
+    for g in (ag.ones(1), ag.ones(2, 1), ag.ones(2, dtype=ag.float16), ag.tensor([1, 2])):
+        assert_raises(ValueError, "[grad] a gradient has its tensor's shape, dtype and device", lambda g=g: setattr(x, "grad", g))
+    assert_raises(TypeError, "[grad] expected a Tensor or None; got list", lambda: setattr(x, "grad", [1.0, 2.0]))
+    assert x.grad is None
+    x.grad = given = ag.ones(2)
+    assert x.grad is given
 
 
 def test_a_failing_backward_adds_nothing():
@@ -286,6 +307,36 @@ def test_modes_as_decorators(decorate, on):
     assert recording(), "decorating changes nothing"
     assert function(2) is on and function.__doc__ == "Documented."
     assert recording()
+
+
+def test_a_mode_holds_in_a_generators_body_and_nowhere_else():
+    @ag.no_grad()
+    def steps():
+        given = yield recording()
+        try:
+            yield given, recording()
+        except KeyError:
+            yield "caught", recording()
+        finally:
+            seen.append(recording())
+        return 5
+
+    seen = []
+    for end in (lambda g: next(g, None), lambda g: g.close()):
+        generator = steps()
+        assert next(generator) is False and recording()
+        assert generator.send(3) == (3, False) and recording()
+        assert generator.throw(KeyError()) == ("caught", False) and recording()
+        end(generator)
+    assert seen == [False, False] and recording()
+
+
+def test_inference_mode_of_false_records_again():
+    with ag.inference_mode():
+        assert not recording()
+        with ag.inference_mode(False):
+            assert recording()
+        assert not recording()
 
 
 def test_mode_is_the_threads_own():

@@ -20,6 +20,7 @@ REPRS = {
     "tensor(2.5000)": lambda: ag.tensor(2.5),
     "tensor(3)": lambda: ag.tensor(3),
     "tensor(True)": lambda: ag.tensor(True),
+    "tensor([True])": lambda: ag.tensor([True]),
     "tensor([ True, False])": lambda: ag.tensor([True, False]),
     "tensor([[  1, -20],\n        [300,   4]])": lambda: ag.tensor([[1, -20], [300, 4]]),
     "tensor([1.0000, 0.5000], dtype=autograd.float64)": lambda: ag.tensor([1.0, 0.5], dtype=ag.float64),
@@ -59,6 +60,9 @@ def test_numbers(device):
     assert isinstance(ag.tensor(3, device=device).item(), int) and ag.tensor(True, device=device).item() is True
     assert not ag.tensor(0.0, device=device) and ag.tensor(2.5, device=device).tolist() == 2.5
     assert f"{ag.tensor(2.5, device=device):.2f}" == "2.50" and f"{ag.tensor([1.0])}" == "tensor([1.])"
+    assert f"{ag.tensor(2.5, device=device)} {ag.tensor(True)}" == "2.5 True"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        format(ag.tensor([2.5], device=device), ".2f")
     assert [10, 20, 30][ag.tensor(1, device=device)] == 20 and list(range(ag.tensor(2))) == [0, 1]
 
 
@@ -73,6 +77,9 @@ def test_length_iteration_membership_and_hash():
     assert ag.tensor([1.0]) in [ag.tensor([1.0])]  # one element: its truth is its value, as in PyTorch
     assert (a == None) is False and (a != None) is True  # noqa: E711
     assert 2.0 in ag.tensor([1.0, 2.0]) and 5 not in ag.tensor([1.0, 2.0])
+    assert_raises(TypeError, "[in] a tensor contains numbers; asked for a NoneType", lambda: None in a)
+    assert (+x).tolist() == x.tolist() and (+x).requires_grad
+    assert (1 << ag.tensor([3])).tolist() == (65 >> ag.tensor([3])).tolist() == [8]
 
 
 def test_shape_queries():
@@ -87,6 +94,12 @@ def test_numpy_works_with_tensors():
     x = ag.tensor([1.0, 2.0])
     assert np.asarray(x).dtype == np.float32 and np.asarray(x, dtype=np.float64).dtype == np.float64
     assert np.shares_memory(np.asarray(x), x.array) and not np.shares_memory(np.array(x), x.array)
+    assert_raises(ValueError, "[array] copy=False", lambda: np.array(x, dtype=np.float64, copy=False))
+    assert_raises(ValueError, "[array] copy=False", lambda: np.array(x.bfloat16(), copy=False))
+    assert np.shares_memory(np.array(x, copy=False), x.array)
+    turned = ag.tensor([1.0, 2.0], requires_grad=True)
+    for y in (np.eye(2, dtype=np.float32)[::-1] @ turned, turned @ np.eye(2, dtype=np.float32)[::-1]):
+        assert isinstance(y, ag.Tensor) and y.tolist() == [2.0, 1.0] and y.requires_grad
     left = np.float32(2) * x
     assert isinstance(left, ag.Tensor) and left.tolist() == [2.0, 4.0]
     assert isinstance(np.float64(2) * x, ag.Tensor) and (np.float64(2) * x).dtype is ag.float32
@@ -110,6 +123,10 @@ def test_pickle_and_deepcopy(device):
     view = x.detach().t()[0]
     assert pickle.loads(pickle.dumps(view)).tolist() == copy.deepcopy(view).tolist() == [1.0, 3.0]
     assert_raises(RuntimeError, "[deepcopy] only leaves", lambda: copy.deepcopy(x * 2))
+    x.note = ["kept"]
+    for twin in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
+        assert twin.note == ["kept"]
+    assert twin.note is not x.note
     assert pickle.loads(pickle.dumps(ag.float16)) is ag.float16 and copy.deepcopy(ag.float16) is ag.float16
 
 
@@ -128,6 +145,15 @@ def test_tensor_from_data(data, dtype, values, device):
     x = ag.tensor(data, device=device)
     assert (x.dtype.name, x.tolist()) == (dtype, values)
     assert ag.tensor([x, x] if x.ndim else x, device=device).tolist() == ([values, values] if x.ndim else values)
+
+
+@pytest.mark.parametrize(("data", "dtype"), [
+    ([300], "uint8"), ([-256], "uint8"), (2**31, "int32"), (2**63, "int64"), ([2**63], None), ([float("nan")], "int64"), (1e20, "int64"),
+])  # fmt: skip
+def test_numbers_that_do_not_fit_are_refused(data, dtype, device):
+    assert_raises(OverflowError, "[tensor]", lambda: ag.tensor(data, dtype=dtype, device=device))
+    assert ag.tensor([-1, 255.9], dtype="uint8", device=device).tolist() == [255, 255]
+    assert ag.tensor([-(2**31), 2**31 - 1], dtype="int32", device=device).tolist() == [-(2**31), 2**31 - 1]
 
 
 def test_tensor_copies():

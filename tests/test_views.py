@@ -217,6 +217,14 @@ def copied(x):
     return y
 
 
+def wholly_from_the_leaf(x):
+    y, z = ag.empty(2, 3, device=x.device), x * 2
+    y.copy_(x)
+    z[:] = x
+    assert y.grad_fn is not None and z.grad_fn is not None
+    return y * z
+
+
 def unary_in_place(x):
     y = x * 0.5
     y.exp_()
@@ -237,6 +245,7 @@ PROGRAMS = {
     sibling: [[8.0, 13.0, 18.0], [16.0, 26.0, 36.0]],
     chain: [[0.25, 0.0, 0.0], [0.0, 0.0, 0.0]],
     copied: [[5.0, 4.0, 0.0], [14.0, 10.0, 0.0]],
+    wholly_from_the_leaf: [[2.0, 8.0, 18.0], [32.0, 50.0, 72.0]],
 }
 
 
@@ -327,3 +336,42 @@ def test_a_view_made_under_no_grad_is_not_changed_while_recording(device):
     assert_raises(RuntimeError, "[mul_] a view made under no_grad", lambda: v[:2].mul_(w[:2]))
     v.mul_(2)  # nothing is recorded: nothing can be missed
     assert array(x)[1].tolist() == [8, 10, 12, 14]
+
+
+def test_nor_is_one_of_what_is_recorded(device):
+    """Even by what is not recorded itself: the base's gradient would still be that of its old value."""
+    x = leaf([1.0, 2.0], device)
+    y = x * 2
+    with ag.no_grad():
+        v, w = y[:1], x[:1]
+    for view in (v, v[:1], w):
+        assert_raises(RuntimeError, "[mul_] a view made under no_grad", lambda view=view: view.mul_(3))
+        assert_raises(RuntimeError, "[mul_] a view made under no_grad", lambda view=view: view.mul_(view.detach()))
+        assert_raises(RuntimeError, "[setitem] a view made under no_grad", lambda view=view: view.__setitem__(0, 3.0))
+    with ag.no_grad():
+        w.mul_(3)  # what optimizers do
+    y.detach()[:1].mul_(3)  # as in PyTorch, detach() is for those who know
+    assert x.tolist() == [3.0, 2.0] and y.tolist() == [6.0, 4.0]
+
+
+@pytest.mark.parametrize("copy", [lambda y, t: y.copy_(t), lambda y, t: y.__setitem__(slice(None), t)])
+def test_a_copy_in_place_is_not_the_tensor_it_came_from(copy, device):
+    x = leaf([1.0, 2.0], device)
+    t, y = x * 2, x * 3
+    copy(y, t)
+    y.retain_grad()
+    y.register_hook(lambda g: g * 10)
+    (t * 5 + y * 7).sum().backward()
+    assert y.grad.tolist() == [70.0, 70.0] and x.grad.tolist() == [150.0, 150.0]
+
+
+@pytest.mark.parametrize("change", [lambda y: y.mul_(3), lambda y: y[:].mul_(3), lambda y: y.__setitem__(slice(None), y * 3)])
+def test_retain_grad_is_about_the_tensor_and_hooks_about_its_value(change, device):
+    x = leaf([1.0, 2.0], device)
+    y = x * 2
+    y.retain_grad()
+    seen = []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    change(y)
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [5.0, 5.0] and seen == [[15.0, 15.0]] and x.grad.tolist() == [30.0, 30.0]

@@ -1,4 +1,4 @@
-// The gradient of gru.wgsl (formula: autograd/ops/rnn_cells.py).
+// The gradient of gru.wgsl (formula: autograd/ops/rnn_reverse.py).
 // d holds dq, dr', dz', dn' and the state before the step: dr', dz', dn' belong to the input products, dq, dr', dz'
 // to the recurrent ones, whose weights' gradient they make with that state.
 // cost: 6 H^2 operations a row and step, 12 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared

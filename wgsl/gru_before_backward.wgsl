@@ -1,4 +1,4 @@
-// The gradient of gru_before.wgsl (formula: autograd/ops/rnn_cells.py). d holds dr', dz', dn', the state h before the
+// The gradient of gru_before.wgsl (formula: autograd/ops/rnn_reverse.py). d holds dr', dz', dn', the state h before the
 // step and r h.
 // Phase 0 makes dn' and dz', phase 1 the gradient of r h and dr', phase 2 that of the state.
 // cost: 6 H^2 operations a row and step, 12 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared

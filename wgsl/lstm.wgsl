@@ -1,4 +1,4 @@
-// c' = f c + i g, h' = o tanh(c') [times W_hr^T]: formula and saved values in autograd/ops/rnn_cells.py.
+// c' = f c + i g, h' = o tanh(c') [times W_hr^T]: formula in autograd/ops/rnn_cells.py. Saved: i, f, g, o, c', tanh(c').
 // With a projection phase 0 shares o tanh(c'), and phase 1 multiplies it.
 // cost: 8 H^2 operations a row and step, 16 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared
 @group(0) @binding(8) var<storage, read_write> c: array<f32>;  // [B, UNITS]: a number belongs to one invocation

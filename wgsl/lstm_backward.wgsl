@@ -1,4 +1,4 @@
-// The gradient of lstm.wgsl (formula: autograd/ops/rnn_cells.py). d holds di', df', dg', do', and with a projection
+// The gradient of lstm.wgsl (formula: autograd/ops/rnn_reverse.py). d holds di', df', dg', do', and with a projection
 // the gradient of its result, which a phase of its own leaves there: workgroup memory is for the gates' of 256 units.
 // Then one phase makes the gates', one that of the state.
 // cost: 8 H^2 operations a row and step, 16 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared

@@ -11,8 +11,11 @@ fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w:
     let j = unravel(i, p.count.xyz);
     let base = lead_start(j.w) + j.x * p.start.x + j.y * p.start.y + j.z * p.start.z;
     let many = p.kernel.x * p.kernel.y * p.kernel.z;
+    let before = max(p.padding.xyz, j.xyz * p.stride.xyz) - j.xyz * p.stride.xyz;
+    let inside = min((before + p.dilation.xyz - 1u) / p.dilation.xyz, p.kernel.xyz - 1u);
     var best = T(x[base]);
-    var chosen = 0u;
+    // Padding holds the lowest value; where nothing is larger the first element behind it is chosen.
+    var chosen = (inside.x * p.kernel.y + inside.y) * p.kernel.z + inside.z;
     for (var number = 1u; number < many; number++) {
       let q = unravel(number, p.kernel.xyz);
       let v = T(x[base + q.x * p.inner.x + q.y * p.inner.y + q.z * p.inner.z]);

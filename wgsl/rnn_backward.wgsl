@@ -1,4 +1,4 @@
-// The gradient of rnn.wgsl (formula: autograd/ops/rnn_cells.py).
+// The gradient of rnn.wgsl (formula: autograd/ops/rnn_reverse.py).
 // cost: 2 H^2 operations a row and step, 4 H^2 bytes a step for four rows; up to 256 invocations, up to 16 KiB shared
 @group(0) @binding(5) var<storage, read> y: array<E>;       // [T, B, UNITS]
 @group(0) @binding(6) var<storage, read> mask: array<u32>;  // [T, B]

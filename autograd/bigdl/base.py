@@ -99,8 +99,11 @@ class Base(nn.Module):
         return self.__dict__["_training"]
 
     def clone_module(self) -> Self:
-        """A deep copy: parameters, buffers and name, without the caches."""
-        return copy.deepcopy(self)
+        """A deep copy: parameters with their gradients, buffers and name, without the caches."""
+        twin = copy.deepcopy(self)
+        for (_, p), (_, q) in zip(self.named_parameters(), twin.named_parameters(), strict=True):
+            q.grad = None if p.grad is None else p.grad.detach().clone()
+        return twin
 
     def check_engine_type(self) -> Self:
         """Returns self if all parameters and buffers are on one device, else RuntimeError with those that there are."""

@@ -273,7 +273,7 @@ class Module(Base):
 
     def __getstate__(self) -> dict:
         """Everything but the caches: what copies and pickles hold."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("output", "grad_input", "_last")}
+        return {k: v for k, v in super().__getstate__().items() if k not in ("output", "grad_input", "_last")}
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:

@@ -23,13 +23,13 @@ def default_collate(batch: Sequence) -> Any:
     first = batch[0]
     if isinstance(first, Tensor):
         return stack(list(batch))
+    if isinstance(first, str | bytes):  # NumPy's own too
+        return list(batch)
     if isinstance(first, np.ndarray | np.generic):
         return create.from_numpy(np.stack([np.asarray(x) for x in batch]))
     if isinstance(first, bool | int | float):
         kind = dtypes.float64 if any(isinstance(x, float) for x in batch) else None
         return create.tensor(list(batch), dtype=kind, device="cpu")
-    if isinstance(first, str | bytes):
-        return list(batch)
     if isinstance(first, Mapping):
         return _like(first, {key: default_collate([sample[key] for sample in batch]) for key in first})
     if isinstance(first, Sequence):
@@ -46,7 +46,7 @@ def default_collate(batch: Sequence) -> Any:
 
 def default_convert(sample: Any) -> Any:
     """Arrays in a sample as tensors, all else as it is: what a loader without batches does."""
-    if isinstance(sample, np.ndarray | np.generic):
+    if isinstance(sample, np.ndarray | np.generic) and np.asarray(sample).dtype.kind not in "SUO":
         return create.from_numpy(np.asarray(sample))
     return _mapped(sample, default_convert)
 

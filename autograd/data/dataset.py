@@ -154,6 +154,8 @@ def random_split(dataset: Dataset, lengths: Sequence[float], generator: Generato
         whole = [math.floor(size * share) for share in lengths]
         left = size - sum(whole)
         lengths = [n + left // len(whole) + (i < left % len(whole)) for i, n in enumerate(whole)]
+    if any(n < 0 or n != int(n) for n in lengths):
+        raise ValueError(f"[random_split] lengths are whole numbers from 0 on, or shares that add up to 1; got {list(lengths)}")
     if sum(lengths) != size:
         raise ValueError(f"[random_split] lengths must add up to {size}, or to 1; got {list(lengths)}")
     with drawing_from(generator):

@@ -13,6 +13,8 @@ from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .worker import END, Crew, Fetcher, Worker, WorkerInfo
 
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset")
+
 
 class DataLoader:
     """Iterates over batches of a dataset; each iteration is a new round, and several may run at once.
@@ -20,9 +22,9 @@ class DataLoader:
     batch_size: None gives single samples; shuffle: in random order, by ag.manual_seed or `generator`; drop_last: no last
     batch that is shorter; collate_fn: from a list of samples to a batch.
     num_workers: 0 loads when asked; else so many threads, which prefetch prefetch_factor (2) batches each, or processes
-    where multiprocessing_context says how to start them ("spawn"). What workers draw at random depends on the seed alone,
-    not on their number. An exception arrives in its batch's turn, as it was raised. A round that is left early ends its
-    workers. timeout: seconds to wait for a batch, then RuntimeError; 0 waits on.
+    where multiprocessing_context says how to start them ("spawn"); worker_init_fn(number) is called first in each. What
+    workers draw at random depends on the seed alone, not on their number. An exception arrives in its batch's turn, as it
+    was raised. A round that is left early ends its workers. timeout: seconds to wait for a batch, then RuntimeError; 0 waits on.
     device: where batches go, with workers ahead of use; float64 becomes float32 on a GPU.
     pin_memory, persistent_workers: PyTorch's ways to more speed, which change no batch; there are none here.
     ValueError for options that exclude each other.
@@ -36,8 +38,8 @@ class DataLoader:
                  persistent_workers: bool = False):  # fmt: skip
         if not isinstance(num_workers, int) or num_workers < 0 or timeout < 0:
             raise ValueError(f"[DataLoader] num_workers and timeout must not be negative; got {num_workers} and {timeout}")
-        if not num_workers and (prefetch_factor, worker_init_fn, multiprocessing_context, timeout) != (None, None, None, 0):
-            raise ValueError("[DataLoader] prefetch_factor, worker_init_fn, multiprocessing_context and timeout need num_workers")
+        if not num_workers and (prefetch_factor, multiprocessing_context, timeout) != (None, None, 0):
+            raise ValueError("[DataLoader] prefetch_factor, multiprocessing_context and timeout need num_workers")
         if prefetch_factor is not None and prefetch_factor < 1:
             raise ValueError(f"[DataLoader] prefetch_factor must be positive; got {prefetch_factor}")
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
@@ -46,6 +48,12 @@ class DataLoader:
         self.device = None if device is None else as_device(device)
         self._order(batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and "_made" in self.__dict__:
+            raise ValueError(f"[DataLoader] {name} cannot be changed, the order of batches is made from it; make a new loader")
+        super().__setattr__(name, value)
 
     def _order(self, batch_size: int | None, shuffle: bool | None, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:
         stream = isinstance(self.dataset, IterableDataset)
@@ -74,7 +82,9 @@ class DataLoader:
             plan: Iterable = repeat(self.batch_size)
         else:
             plan = self.batch_sampler if self._batched else self.sampler
-        return self._ahead(plan, recipe) if self.num_workers else self._at_once(plan, Fetcher(*recipe))
+        with drawing_from(self.generator):  # without workers too, so that their number does not change the order
+            seed = int(randint(2**31 - 1, (), device="cpu"))
+        return self._ahead(plan, recipe, seed) if self.num_workers else self._at_once(plan, Fetcher(*recipe))
 
     def _at_once(self, plan: Iterable, fetcher: Fetcher) -> Iterator:
         for wanted in plan:
@@ -83,9 +93,7 @@ class DataLoader:
                 return
             yield batch if self.device is None else upload(batch, self.device)
 
-    def _ahead(self, plan: Iterable, recipe: tuple) -> Iterator:
-        with drawing_from(self.generator):
-            seed = int(randint(2**31 - 1, (), device="cpu"))
+    def _ahead(self, plan: Iterable, recipe: tuple, seed: int) -> Iterator:
         infos = [WorkerInfo(i, self.num_workers, seed + i, self.dataset) for i in range(self.num_workers)]
         workers = [Worker(info, self.worker_init_fn, recipe) for info in infos]
         device = self.device

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -94,7 +96,22 @@ def _enter(worker: Worker) -> None:
 
 
 def _fetch(number: int, wanted: Any) -> Any:
-    return _arrived[0].fetch(number, wanted)
+    try:
+        return _arrived[0].fetch(number, wanted)
+    except Exception as error:
+        if _travels(error):
+            raise
+        trace = "".join(traceback.format_exception(error))
+        raise RuntimeError(f"[DataLoader] a worker raised {type(error).__name__}, which does not pickle:\n{trace}") from None
+
+
+def _travels(error: Exception) -> bool:
+    """Whether it arrives from a process; one whose class wants more than its message does not, and would break the pool."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever its class does
+        return False
+    return True
 
 
 _arrived: list[Worker] = []  # in a worker process: its worker

@@ -14,6 +14,7 @@ from ..dtypes import as_dtype
 from ..grad_mode import enable_grad, no_grad
 from ..optim import SGD, Adam, Optimizer
 from ..optim.elementwise import Elementwise
+from ..optim.optimizer import with_plain_rate
 from ..tensor import Tensor
 from .backend import agree, backend, exchange
 
@@ -65,6 +66,7 @@ class ShardedOptimizer(Optimizer):
     def step(self, closure: Callable | None = None) -> Any:
         """Update every parameter that has a gradient. closure() computes the loss anew first; its value is returned."""
         loss = None
+        closure = self._before_step(closure)
         if closure is not None:
             with enable_grad():
                 loss = closure()
@@ -80,9 +82,10 @@ class ShardedOptimizer(Optimizer):
                     if g is not None and piece is not None:
                         pieces[p] = piece
                         ready.append((piece, self._part(g, p), self.state.setdefault(p, {})))
-                self.inner.update_group(ready, group)
+                self.inner.update_group(ready, with_plain_rate(group))
             self._gather(moving, pieces)
         self.steps_taken += 1
+        self._after_step(closure)
         return loss
 
     # -- who has what ---------------------------------------------------------------------------------

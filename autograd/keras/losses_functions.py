@@ -71,8 +71,7 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
     """mean of e^2 / 2 where |e| <= delta, else delta |e| - delta^2 / 2, with e = y_pred - y_true."""
     y, p = _pair(y_true, y_pred)
-    size = (p - y).abs()
-    return where(size <= delta, size.square() * 0.5, size * delta - 0.5 * delta * delta).mean(-1)
+    return F.huber_loss(p, y, "none", delta).mean(-1)
 
 
 def log_cosh(y_true: Any, y_pred: Any) -> Tensor:

@@ -67,6 +67,12 @@ class _Listed(Module):
         self._number(entries)
         return self
 
+    def pop(self, index: Any) -> Any:
+        """Take out the module at a position."""
+        taken = self[index]
+        del self[index]
+        return taken
+
 
 class Sequential(_Listed):
     """Calls its modules one after the other: Sequential(a, b) or Sequential({"first": a, "second": b})."""
@@ -79,6 +85,25 @@ class Sequential(_Listed):
 
     def _like(self, entries: dict) -> Sequential:
         return type(self)(entries)
+
+    def __add__(self, other: Sequential) -> Sequential:
+        return Sequential(*self, *other) if isinstance(other, Sequential) else NotImplemented
+
+    def __iadd__(self, other: Sequential) -> Sequential:
+        return self.extend(other) if isinstance(other, Sequential) else NotImplemented
+
+    def __mul__(self, times: int) -> Sequential:
+        return Sequential(*list(self) * self._times(times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Sequential:
+        return self.extend(list(self) * (self._times(times) - 1))
+
+    def _times(self, times: int) -> int:
+        if operator.index(times) < 1:
+            raise ValueError(f"[Sequential] can be repeated a positive number of times; got {times}")
+        return times
 
     def forward(self, input: Any) -> Any:
         """The last module's output."""

@@ -8,6 +8,7 @@ from typing import Any
 from ..tensor import Tensor
 from . import functional as F
 from .loss import _Loss, _WeightedLoss
+from .pairs import PairwiseDistance
 
 
 class _Criterion(_Loss):
@@ -21,9 +22,10 @@ class _Criterion(_Loss):
         for name, value in options.items():
             setattr(self, name, value)
 
-    def forward(self, *tensors: Tensor) -> Tensor:
-        """The loss of the inputs and the target."""
-        return type(self).function(*tensors, reduction=self.reduction, **{name: getattr(self, name) for name in self._options})
+    def forward(self, *tensors: Tensor, **named: Tensor) -> Tensor:
+        """The loss of the inputs and the target, in the function's order or by its names."""
+        options = {name: getattr(self, name) for name in self._options}
+        return type(self).function(*tensors, **named, reduction=self.reduction, **options)
 
 
 class SmoothL1Loss(_Criterion):
@@ -60,6 +62,10 @@ class PoissonNLLLoss(_Criterion):
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"):
         super().__init__(reduction, log_input=log_input, full=full, eps=eps)
+
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        """F.poisson_nll_loss(log_input, target)."""
+        return super().forward(log_input, target)
 
 
 class KLDivLoss(_Criterion):
@@ -137,7 +143,7 @@ class TripletMarginWithDistanceLoss(_Criterion):
                  reduction: str = "mean"):  # fmt: skip
         if margin <= 0:
             raise ValueError(f"[TripletMarginWithDistanceLoss] margin must be positive; got {margin}")
-        super().__init__(reduction, distance_function=distance_function, margin=margin, swap=swap)
+        super().__init__(reduction, distance_function=distance_function or PairwiseDistance(), margin=margin, swap=swap)
 
 
 class CTCLoss(_Criterion):

@@ -191,15 +191,16 @@ class _LazyNorm(Module):
 
 class _LazyBatchNorm(_LazyNorm, _BatchNorm):
     def __init__(self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
-                 device: Any = None, dtype: Any = None):  # fmt: skip
-        _BatchNorm.__init__(self, 0, eps, momentum, affine, track_running_stats, device, dtype)
+                 device: Any = None, dtype: Any = None, *, bias: bool = True):  # fmt: skip
+        _BatchNorm.__init__(self, 0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self._wait()
 
 
 class _LazyInstanceNorm(_LazyNorm, _InstanceNorm):
-    def __init__(self, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False, track_running_stats: bool = False,
-                 device: Any = None, dtype: Any = None):  # fmt: skip
-        _InstanceNorm.__init__(self, 0, eps, momentum, affine, track_running_stats, device, dtype)
+    # PyTorch's lazy ones are affine and keep statistics by default, unlike InstanceNorm.
+    def __init__(self, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True, track_running_stats: bool = True,
+                 device: Any = None, dtype: Any = None, *, bias: bool = True):  # fmt: skip
+        _InstanceNorm.__init__(self, 0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self._wait()
 
 

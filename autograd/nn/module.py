@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..tensor import RemovableHandle, Tensor
+from ..hooks import RemovableHandle, distinct
+from ..tensor import Tensor
 from .backward_hooks import GatedCall
 from .moving import Movable
 from .parameter import Buffer, Parameter
@@ -62,32 +63,30 @@ class Module(Stateful, Movable):
             output = output if changed is None else changed
         return output if gate is None else gate.leave(output)
 
-    def register_forward_pre_hook(self, hook: Callable, *, with_kwargs: bool = False) -> RemovableHandle:
-        """Call hook(module, args) before forward; what it returns replaces args.
+    def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+        """Call hook(module, args) before forward; what it returns replaces args. prepend: before the hooks there are.
 
         with_kwargs: hook(module, args, kwargs), which returns None or (args, kwargs).
         """
-        return _add_hook(self._pre_hooks, hook, with_kwargs)
+        return _add_hook(self._pre_hooks, (hook, with_kwargs), prepend)
 
-    def register_forward_hook(self, hook: Callable, *, with_kwargs: bool = False) -> RemovableHandle:
-        """Call hook(module, args, output) after forward; what it returns replaces output.
+    def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+        """Call hook(module, args, output) after forward; what it returns replaces output. prepend: before the hooks there are.
 
         with_kwargs: hook(module, args, kwargs, output).
         """
-        return _add_hook(self._hooks, hook, with_kwargs)
+        return _add_hook(self._hooks, (hook, with_kwargs), prepend)
 
-    def register_full_backward_hook(self, hook: Callable) -> RemovableHandle:
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call hook(module, grad_input, grad_output) when the gradients of forward's positional inputs are known.
 
         Both are tuples, None for what has no gradient; what the hook returns replaces grad_input.
         """
-        self._backward_hooks.append(hook)
-        return RemovableHandle(self._backward_hooks, hook)
+        return _add_hook(self._backward_hooks, hook, prepend)
 
-    def register_full_backward_pre_hook(self, hook: Callable) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call hook(module, grad_output) before the gradient goes through; what it returns replaces grad_output."""
-        self._backward_pre_hooks.append(hook)
-        return RemovableHandle(self._backward_pre_hooks, hook)
+        return _add_hook(self._backward_pre_hooks, hook, prepend)
 
     # -- attributes ---------------------------------------------------------------------------------
 
@@ -96,12 +95,17 @@ class Module(Stateful, Movable):
             found = self.__dict__.get(table, ())
             if name in found:
                 return found[name]
+        if hasattr(type(self), name):  # a property failed: its own error says what is missing
+            return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         tables = self.__dict__
         if "_modules" not in tables:
-            raise AttributeError(f"[Module] call super().__init__() before assigning {name!r} in {type(self).__name__}")
+            if isinstance(value, Parameter | Module | Buffer):
+                raise AttributeError(f"[Module] call super().__init__() before assigning {name!r} in {type(self).__name__}")
+            super().__setattr__(name, value)
+            return
         if isinstance(value, Buffer):
             self.__dict__.pop(name, None)
             self.register_buffer(name, value.tensor, value.persistent)
@@ -116,6 +120,12 @@ class Module(Stateful, Movable):
                     return
             super().__setattr__(name, value)
             return
+        declared = getattr(type(self), name, self)
+        if hasattr(declared, "__set__"):  # a property, whose setter knows where it goes
+            super().__setattr__(name, value)
+            return
+        if declared is not self:  # reading would go on giving that
+            raise KeyError(f"[Module] {type(self).__name__} has a class attribute {name!r}: take another name, or remove it")
         _free_name(self, name, kind)
         tables[kind][name] = value
 
@@ -126,6 +136,15 @@ class Module(Stateful, Movable):
                 self._transient.discard(name)
                 return
         super().__delattr__(name)
+
+    def __getstate__(self) -> dict:
+        """What copies and pickles hold: of a weight that is computed before every forward the value, without its history."""
+        state = dict(self.__dict__)
+        for hook, _ in self._pre_hooks:
+            name = getattr(hook, "computes", "")
+            if isinstance(state.get(name), Tensor):
+                state[name] = state[name].detach()
+        return state
 
     def __dir__(self) -> Iterable[str]:
         return [*super().__dir__(), *self._parameters, *self._buffers, *self._modules]
@@ -236,11 +255,12 @@ class Module(Stateful, Movable):
     # -- state --------------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Module:
-        """Set training mode, at any depth: what Dropout and its like look at."""
+        """Set training mode, at any depth, by each module's own train(): what Dropout and its like look at."""
         if not isinstance(mode, bool):
             raise TypeError(f"[train] the mode is True or False; got {type(mode).__name__}")
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self) -> Module:
@@ -274,17 +294,17 @@ class Module(Stateful, Movable):
 
     def __repr__(self) -> str:
         extra, name = self.extra_repr(), type(self).__name__
-        if not self._modules:
+        if not self._modules and "\n" not in extra:
             return f"{name}({extra})"
         rows = [*extra.split("\n")] if extra else []
         rows += [f"({key}): " + repr(m).replace("\n", "\n  ") for key, m in self._modules.items()]
         return f"{name}(\n  " + "\n  ".join(rows) + "\n)"
 
 
-def _add_hook(hooks: list, hook: Callable, with_kwargs: bool) -> RemovableHandle:
-    entry = (hook, with_kwargs)
-    hooks.append(entry)
-    return RemovableHandle(hooks, entry)  # type: ignore[arg-type]
+def _add_hook(hooks: list, entry: Any, first: bool) -> RemovableHandle:
+    entry = entry if isinstance(entry, tuple) else distinct(hooks, entry)
+    hooks.insert(0 if first else len(hooks), entry)
+    return RemovableHandle(hooks, entry)
 
 
 def _check_name(module: Module, name: str, table: dict, where: str) -> None:

@@ -31,6 +31,7 @@ class _Running(_Affine):
     """Statistics of batches or samples, kept as running averages in running_mean, running_var, num_batches_tracked."""
 
     ndims: tuple[int, ...] = ()
+    newer = ("num_batches_tracked",)
 
     def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
                  device: Any, dtype: Any, bias: bool):  # fmt: skip

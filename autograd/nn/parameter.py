@@ -18,7 +18,7 @@ class Parameter(Tensor):
         if not isinstance(data, Tensor):
             raise TypeError(f"[Parameter] expected a Tensor; got {type(data).__name__}. Wrap it with ag.tensor first")
         self.array, self.version = data.array, data.version
-        self.grad = self.node = self.views = self.hooks = None
+        self._grad = self.node = self.views = self.hooks = None
         self._requires_grad = False
         self.requires_grad = requires_grad
 

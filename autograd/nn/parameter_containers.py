@@ -21,7 +21,7 @@ def _as_parameter(value: Any, kind: str) -> Parameter:
 
 
 def _shown(name: Any, p: Parameter) -> str:
-    return f"({name}): Parameter containing: [{p.dtype.name} of size {'x'.join(map(str, p.shape))}]"
+    return f"  ({name}): Parameter containing: [{p.dtype.name} of size {'x'.join(map(str, p.shape))}]"
 
 
 class ParameterList(Module):
@@ -116,9 +116,37 @@ class ParameterDict(Module):
         for key, value in dict(parameters.items() if hasattr(parameters, "items") else parameters).items():
             self[key] = value
 
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter of a name; if there is none, `default` becomes it."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
     def pop(self, key: str) -> Parameter:
         """Take one out."""
         return self._parameters.pop(key)  # type: ignore[return-value]
+
+    def popitem(self) -> tuple[str, Any]:
+        """Take out the last, as (name, parameter)."""
+        return self._parameters.popitem()
+
+    def copy(self) -> ParameterDict:
+        """A dict of the same parameters."""
+        return ParameterDict(self)
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A dict with `default` under every name."""
+        return ParameterDict(dict.fromkeys(keys, default))
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._parameters)
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        return self.copy().__ior__(other)
+
+    def __ior__(self, other: ParameterDict) -> ParameterDict:
+        self.update(other)
+        return self
 
     def clear(self) -> None:
         """Take all out."""

@@ -86,6 +86,11 @@ class RNNBase(Module):
         """Draw the starting values anew, all uniform on ±1 / sqrt(hidden_size)."""
         _uniform(self, self.hidden_size)
 
+    @property
+    def mode(self) -> str:
+        """PyTorch's word for the cell: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU"."""
+        return f"RNN_{self.nonlinearity}".upper() if self.cell == "rnn" else self.cell.upper()
+
     def flatten_parameters(self) -> None:
         """PyTorch's request to lay the weights out for cuDNN. Here they are used where they are: nothing to do."""
 
@@ -214,10 +219,6 @@ class RNN(RNNBase):
                          checkpoint=checkpoint, device=device, dtype=dtype)  # fmt: skip
         self.nonlinearity = _nonlinearity("RNN", nonlinearity)
 
-    def extra_repr(self) -> str:
-        """The constructor's arguments that are not the defaults."""
-        return super().extra_repr() + ("" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}")
-
 
 class LSTM(RNNBase):
     """Layers of long short-term memory units over a sequence.
@@ -306,8 +307,9 @@ class _Cell(Module):
         return found if lstm else found[0]
 
     def extra_repr(self) -> str:
-        """The constructor's arguments."""
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        """The constructor's arguments that are not the defaults."""
+        shown = f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        return shown + ("" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}")
 
 
 class RNNCell(_Cell):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..aliasing import write
 from ..grad_mode import no_grad
-from ..tensor import RemovableHandle, Tensor
+from ..hooks import RemovableHandle, distinct
+from ..tensor import Tensor
 from .parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Stateful:
     """The half of Module that saves and loads, with its hooks. They run for every module at any depth that has some."""
 
     _state_hooks: dict[str, list]
+    newer: tuple[str, ...] = ()  # names that older files and other libraries' lack: they keep their values then
 
     def state_dict(self: Any, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
         """Parameters and persistent buffers by dotted name: the same memory, detached unless keep_vars.
@@ -86,6 +88,7 @@ class Stateful:
 
     def _add_state_hook(self, when: str, hook: Callable) -> RemovableHandle:
         hooks = self._state_hooks.setdefault(when, [])
+        hook = distinct(hooks, hook)
         hooks.append(hook)
         return RemovableHandle(hooks, hook)
 
@@ -123,7 +126,8 @@ def load_state_dict(root: Module, state_dict: dict, strict: bool, assign: bool) 
             hook(module, state, start, {}, strict, missing, unexpected, wrong)
     own = {start + name: (module, name, t) for start, module in owners for name, t in own_state(module)}
     extra = {start + EXTRA: module for start, module in owners if _has_extra(module)}
-    missing += [k for k in (*own, *extra) if k not in state]
+    missing += [k for k, (module, name, _) in own.items() if k not in state and name not in module.newer]
+    missing += [k for k in extra if k not in state]
     unexpected += [k for k in state if k not in own and k not in extra]
     matched = [(k, *entry, state[k]) for k, entry in own.items() if k in state]
     wrong += [note for k, _, _, t, value in matched if (note := _misfit(k, t, value))]
@@ -132,9 +136,10 @@ def load_state_dict(root: Module, state_dict: dict, strict: bool, assign: bool) 
         raise RuntimeError(_report(type(root).__name__, missing * strict, unexpected * strict, wrong))
     # Everything that can fail happens before the first write.
     if assign:
-        made = [(module, name, _taken(key, t, value)) for key, module, name, t, value in matched]
-        for module, name, t in made:
-            setattr(module, name, t)
+        made = {t: _taken(key, t, value) for key, _, _, t, value in matched}
+        for module, name, t in own.values():  # what has several names stays one thing
+            if t in made:
+                setattr(module, name, made[t])
     else:
         ready = [(t, value.detach().to(t.device, t.dtype)) for _, _, _, t, value in matched]
         for t, value in ready:

@@ -80,13 +80,22 @@ class Div(Op):
         return da, used(dy, -da * (a / b)) if ctx.needs(1) else None
 
 
+def _power(a: Any, b: Any) -> Any:
+    """np.power, which refuses integers to negative powers; here they round to zero, as on a GPU."""
+    try:
+        return np.power(a, b)
+    except ValueError:
+        whole = np.power(a, np.maximum(b, 0))
+        return np.where(np.less(b, 0), np.where(np.abs(a) == 1, np.power(a, np.bitwise_and(b, 1)), 0), whole).astype(whole.dtype)
+
+
 @register
 class Pow(Op):
     """y = a ^ b
     da = dy * b * a^(b-1), 0 where b = 0; db = dy * y * log(a), 0 where a = 0 <= b
     """
 
-    numpy = staticmethod(np.power)
+    numpy = staticmethod(_power)
     wgpu = Binary("pow")
     saves = ((0, 1), (0, 1))
     keeps = True
@@ -153,7 +162,7 @@ class Minimum(_Extreme):
 @register
 class Atan2(Op):
     """y = the angle of the point (b, a)
-    da = dy * b / (a^2 + b^2); db = -dy * a / (a^2 + b^2)
+    da = dy * b / (a^2 + b^2); db = -dy * a / (a^2 + b^2), 0 where both are 0
     """
 
     numpy = staticmethod(np.arctan2)
@@ -163,7 +172,8 @@ class Atan2(Op):
     @staticmethod
     def backward(ctx: Node, dy: Tensor) -> tuple:
         a, b = ctx.saved_inputs()
-        scaled = dy / (a * a + b * b)
+        square = a * a + b * b
+        scaled = dy / square.masked_fill(square == 0, float("inf"))
         return used(dy, scaled * b), used(dy, -scaled * a)
 
 
@@ -205,7 +215,11 @@ def _comparison(name: str, numpy: Callable, text: str) -> Callable:
 
 
 def _beyond_bytes(op: type[Op], a: Any, b: Any) -> tuple:
-    """A uint8 beside a number that it does not hold is compared as int32."""
+    """A uint8 beside a number that it does not hold is compared as int32; a short float with the nearest that it holds."""
+    for x, other in ((a, b), (b, a)):
+        if isinstance(other, float) and getattr(x, "dtype", None) in dtypes.SHORT:
+            number = dtypes.nearest(other, x.dtype)
+            return (x, number) if x is a else (number, x)
     if isinstance(b, int) and not 0 <= b < 256 and getattr(a, "dtype", None) is dtypes.uint8:
         return a.to(dtypes.int32), b
     if isinstance(a, int) and not 0 <= a < 256 and getattr(b, "dtype", None) is dtypes.uint8:
@@ -348,6 +362,6 @@ for _name, _function in {
 }.items():  # fmt: skip
     _operator = listed(operator(_function), _name)
     setattr(Tensor, f"__{_name}__", _operator)
-    setattr(Tensor, f"__r{_name}__", _swapped(_operator))
+    setattr(Tensor, f"__r{_name}__", listed(_swapped(_operator), f"r{_name}"))
 for _name, _function in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
     setattr(Tensor, f"__{_name}__", operator(_function))

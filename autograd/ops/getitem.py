@@ -12,7 +12,7 @@ from ..aliasing import assign
 from ..create import place
 from ..op import apply, public
 from ..tensor import Tensor, rewrap
-from .index import IndexAdd, checked_index, take_rows
+from .index import IndexAdd, checked_index, take_rows, untouched
 from .movement import Slice
 from .scatter import Scatter
 from .select import where
@@ -74,7 +74,7 @@ def _parse(x: Tensor, index: Any) -> tuple[tuple, dict[int, Tensor]]:
     """Split an index into a basic one and {dimension of the basic result: integer tensor}."""
     items = list(index) if isinstance(index, tuple) else [index]
     items = [_as_index(i, x) for i in items]
-    used = sum(i.ndim if _is_mask(i) else 1 for i in items if i is not None and i is not Ellipsis)
+    used = sum(i.ndim if _is_mask(i) else 1 for i in items if i is not None and i is not Ellipsis and not isinstance(i, bool))
     if used > x.ndim:
         raise IndexError(f"[getitem] too many indices for shape {x.shape}: {used}")
     if sum(i is Ellipsis for i in items) > 1:
@@ -88,6 +88,11 @@ def _parse(x: Tensor, index: Any) -> tuple[tuple, dict[int, Tensor]]:
     axis = out = 0
     for i in items:
         if i is None:
+            basic.append(None)
+            out += 1
+            continue
+        if isinstance(i, bool):  # a mask of no dimension: a new one, of size 1 or 0
+            advanced[out] = place(np.zeros(int(i), np.int64), x.device)
             basic.append(None)
             out += 1
             continue
@@ -119,16 +124,18 @@ def _is_mask(i: Any) -> bool:
 
 
 def _as_index(i: Any, x: Tensor) -> Any:
-    """One element of an index: None, ..., an int, a slice, or a tensor on x's device."""
+    """One element of an index: None, ..., a bool, an int, a slice, or a tensor on x's device."""
     if i is None or i is Ellipsis:
         return i
     if isinstance(i, slice):
         parts = [None if p is None else operator.index(p) for p in (i.start, i.stop, i.step)]
         return slice(*parts)
+    if isinstance(i, Tensor | np.ndarray):
+        if i.dtype in (dtypes.uint8, np.uint8):
+            raise TypeError("[getitem] uint8 indices are a mask to PyTorch, numbers to NumPy; say which: .bool() or .long()")
+        i = i if i.ndim else i.item()
     if isinstance(i, bool | np.bool_):
-        i = np.asarray(i)
-    if isinstance(i, Tensor) and i.ndim == 0 and i.dtype.rank == 1:
-        return int(i.item())
+        return bool(i)
     if isinstance(i, list | tuple | range | np.ndarray):
         array = np.asarray(i) if len(i) else np.zeros(0, np.int64)
         if array.dtype.kind not in "biu":
@@ -200,7 +207,7 @@ def _put(x: Tensor, advanced: dict[int, Tensor], value: Any, accumulate: bool = 
         value = value.permute(*range(at, at + lead), *range(at), *range(at + lead, value.ndim))
     value = value.reshape(flat.numel(), rows.shape[1])
     if not value.numel():
-        return x.clone()
+        return untouched(x, value)
     if accumulate:
         y = apply(IndexAdd, rows, flat.reshape(-1), value, axis=0)
     else:
@@ -211,6 +218,8 @@ def _put(x: Tensor, advanced: dict[int, Tensor], value: Any, accumulate: bool = 
 
 def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """A copy of x with `values` written at x[indices], or added there; None in indices is a whole dimension."""
+    if not all(i is None or isinstance(i, Tensor) for i in indices):
+        raise TypeError(f"[index_put] indices are tensors and None; got {', '.join(type(i).__name__ for i in indices)}")
     index = tuple(slice(None) if i is None else i for i in indices)
     if not isinstance(values, Tensor) or values.dtype is not x.dtype:
         got = values.dtype if isinstance(values, Tensor) else type(values).__name__

@@ -16,8 +16,10 @@ _LARGE = 1e8  # above it 1 + x^2 is x^2, also where float32 could not hold the s
 @half_in_single
 def acosh(x: Tensor) -> Tensor:
     """log(x + sqrt(x^2 - 1)), accurate near 1; NaN below 1."""
-    t = floating(x, "acosh") - 1
-    return (t + t.sqrt() * (t + 2).sqrt()).log1p()
+    x = floating(x, "acosh")
+    large = x > _LARGE
+    t = x.masked_fill(large, 1) - 1
+    return where(large, x.masked_fill(~large, 1).log() + math.log(2), (t + t.sqrt() * (t + 2).sqrt()).log1p())
 
 
 @half_in_single
@@ -50,11 +52,12 @@ def sinc(x: Tensor) -> Tensor:
 
 
 def logaddexp(x: Tensor, other: Tensor) -> Tensor:
-    """log(exp(x) + exp(other)) without overflow."""
+    """log(exp(x) + exp(other)) without overflow; the gradient where both are -inf is 0, as that of logsumexp."""
     tensors("logaddexp", x, other)
     x, other = pair(x, other, "logaddexp")
     first = x >= other
     high, low = where(first, x, other), where(first, other, x)
+    high = high.masked_fill(high == float("-inf"), float("-inf"))
     gap = (low - high).masked_fill(high.abs() == float("inf"), float("-inf"))
     return where(x.isnan() | other.isnan(), x + other, high + gap.softplus())
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import shapes
+from .. import create, dtypes, shapes
 from ..op import HOST_OPS, Op, apply, public, register
 from ..tape import Node
 from ..tensor import Tensor
@@ -171,6 +171,14 @@ def within(index: Tensor, low: int, high: int, size: int, op: str, wrap: bool = 
     return index + (index < 0).to(index.dtype) * size if low < 0 else index
 
 
+def untouched(x: Tensor, source: Any) -> Tensor:
+    """A copy of x, into which nothing of `source` was written: that one's gradient is zeros then, and not missing."""
+    if not isinstance(source, Tensor) or not source.requires_grad:
+        return x.clone()
+    nowhere = create.zeros(0, dtype=dtypes.int64, device=x.device)
+    return apply(IndexAdd, x.reshape(-1), nowhere, source.reshape(-1)[:0].to(x.dtype), axis=0).reshape(x.shape)
+
+
 def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """y[i][j] = x[index[i][j]][j] for dim 0, and likewise for others; index has as many dimensions as x.
 
@@ -196,7 +204,7 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """x with src[i][j] added at [index[i][j]][j] for dim 0; repeated positions add up, in the same order every time."""
     i = shapes.axis_of(dim, x.ndim, "scatter_add")
     if isinstance(index, Tensor) and not index.numel():
-        return x.clone()
+        return untouched(x, src)
     shape = x.shape
     x, index, src = (t.reshape(1) if isinstance(t, Tensor) and not t.ndim else t for t in (x, index, src))
     _fits(x, index, i, "scatter_add")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..aliasing import assign
+from ..aliasing import OF_RECORDED, assign
 from ..grad_mode import state
 from ..op import public
 from ..tensor import Tensor
@@ -57,7 +57,7 @@ def keeping(function: Callable, others: bool = False) -> Callable:
 
 def _at_once(x: Tensor, y: Any) -> bool:
     """Whether both are plain CPU arrays of one shape and dtype and nothing is recorded."""
-    if not isinstance(y, Tensor) or (state.enabled and (x._requires_grad or y._requires_grad)):
+    if not isinstance(y, Tensor) or (state.enabled and (x._requires_grad or y._requires_grad or x.views is OF_RECORDED)):
         return False
     a, b = x.array, y.array
     return (
@@ -95,8 +95,11 @@ def addcdiv(x: Tensor, a: Any, b: Any, *, value: float = 1) -> Tensor:
 
 
 def lerp(x: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """x + weight * (end - x)"""
-    return x + (end - x) * weight
+    """x + weight * (end - x), counted from the nearer of the two: a weight of 1 gives `end` exactly."""
+    if isinstance(weight, Tensor):
+        near = weight.abs() < 0.5
+        return select.where(near, x, end) + (end - x) * (weight - near.logical_not().to(weight.dtype))
+    return x + (end - x) * weight if abs(weight) < 0.5 else end + (end - x) * (weight - 1)
 
 
 for _function in (copy_, fill_, zero_, addcmul, addcdiv, lerp):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
+from ..create import from_numpy
 from ..op import Op, apply, public, register
 from ..tape import Node
 from ..tensor import Tensor
@@ -175,4 +176,13 @@ _product = public(matmul)
 for _name, _dims in (("mm", (2, 2)), ("bmm", (3, 3)), ("mv", (2, 1)), ("dot", (1, 1))):
     public(_of_ndim(_name, *_dims))
 public(outer)
-Tensor.__matmul__ = lambda a, b: _product(a, b) if isinstance(b, Tensor) else NotImplemented  # type: ignore[attr-defined]
+
+
+def _times(a: Any, b: Any) -> Any:
+    """a @ b, of which one may be a NumPy array: a tensor on the CPU, as with the other operators."""
+    a, b = (from_numpy(x) if isinstance(x, np.ndarray) else x for x in (a, b))
+    return _product(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else NotImplemented
+
+
+Tensor.__matmul__ = _times  # type: ignore[attr-defined]
+Tensor.__rmatmul__ = lambda b, a: _times(a, b)  # type: ignore[attr-defined]

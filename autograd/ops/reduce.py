@@ -199,16 +199,17 @@ def mean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 def var(x: Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: int | None = None,
         axis: Any = None, keepdims: bool | None = None) -> Tensor:  # fmt: skip
-    """sum((x - mean)^2) / (n - correction); correction is 1 (unbiased) unless given. NaN when n <= correction."""
+    """sum((x - mean)^2) / (n - correction); correction is 1 (unbiased) unless given. At n <= correction it is a division by 0."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     x = _float_input(x, None, "var")
     axes = _axes(x, dim, axis, "var")
     n = shapes.numel(x.shape[i] for i in axes)
     free = n - (correction if correction is not None else 1 if unbiased else 0)
-    centred = x - mean(x, axes, keepdim=True) if axes else x - x
-    squares = apply(Sum, centred * centred, axes=axes, keepdims=_keep(keepdim, keepdims), dtype=x.dtype.numpy)
-    return squares / free if free > 0 else squares * float("nan")
+    wide = x.to(dtypes.float32) if x.dtype in dtypes.SHORT else x  # a square may exceed 65,504, the result not
+    centred = wide - mean(wide, axes, keepdim=True) if axes else wide - wide
+    squares = apply(Sum, centred * centred, axes=axes, keepdims=_keep(keepdim, keepdims), dtype=wide.dtype.numpy)
+    return (squares / (free if free > 0 else 0)).to(x.dtype)
 
 
 def std(x: Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False, *, correction: int | None = None,
@@ -216,9 +217,10 @@ def std(x: Tensor, dim: Any = None, unbiased: bool = True, keepdim: bool = False
     """sqrt(var(x)); the gradient where it is 0 is 0."""
     _float_input(x, None, "std")
     _axes(x, None if isinstance(dim, bool) else dim, axis, "std")
-    v = var(x, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
+    wide = x.to(dtypes.float32) if x.dtype in dtypes.SHORT else x
+    v = var(wide, dim, unbiased, keepdim, correction=correction, axis=axis, keepdims=keepdims)
     flat = v == 0
-    return v.masked_fill(flat, 1).sqrt().masked_fill(flat, 0)
+    return v.masked_fill(flat, 1).sqrt().masked_fill(flat, 0).to(x.dtype)
 
 
 def amax(x: Tensor, dim: Any = (), keepdim: bool = False, *, axis: Any = None, keepdims: bool | None = None) -> Tensor:

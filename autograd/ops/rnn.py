@@ -64,7 +64,8 @@ def _derive(ctx: Node, run: Callable, grads: tuple, create: bool) -> tuple:
     wanted = [a for a, edge in zip(aliases, ctx.edges, strict=True) if edge is not None]
     pairs = [(y, dy) for y, dy in zip(outputs, grads, strict=False) if y is not None and dy is not None]
     ys, dys = zip(*pairs, strict=True)
-    found = iter(grad(ys, wanted, dys, create_graph=create, allow_unused=True))
+    pairs = list(zip(wanted, grad(ys, wanted, dys, create_graph=create, allow_unused=True), strict=True))
+    found = iter([a.zeros_like() if g is None else g for a, g in pairs])  # zeros, as the fused op gives
     return tuple(None if edge is None else next(found) for edge in ctx.edges)
 
 
@@ -343,6 +344,8 @@ def check(op: str, cell: str, x: Tensor, h0: Tensor, w_ih: Any, w_hh: Tensor, b_
         raise ValueError(f"[{op}] an LSTM needs c0 beside h0; got None")
     if cell != "lstm" and not (c0 is None and w_hr is None):
         raise ValueError(f"[{op}] c0 and w_hr are the LSTM's; got them for {cell}")
+    if not units or not state_width:
+        raise ValueError(f"[{op}] H and P must be positive; got h0 {h0.shape} and w_hh {w_hh.shape}")
     wanted = {
         "h0": (h0, (batch, state_width)),
         "c0": (c0, (batch, units)),

@@ -11,7 +11,7 @@ from ..op import Op, apply, register
 from ..tape import Node
 from ..tensor import Tensor, wrap
 from .rnn_composite import activation, check_floats
-from .rnn_numpy import sigmoid_of, widened
+from .rnn_numpy import widened
 from .views import cat
 
 
@@ -27,8 +27,18 @@ def _check_rules(op: str, rules: list) -> None:
             raise ValueError(f"[{op}] {name}.dims({dim}) must be {meaning} = {wanted()}; got {t.shape[dim]}, shape {t.shape}")
 
 
+def _check_alike(op: str, name: str, x: Tensor, others: dict) -> None:
+    """x's dtype and device for all."""
+    for other, t in others.items():
+        if t.dtype is not x.dtype:
+            raise TypeError(f"[{op}] {other} must have {name}'s dtype {x.dtype}; got {t.dtype}")
+        if t.device != x.device:
+            found = f"{name} on {x.device} and {other} on {t.device}"
+            raise RuntimeError(f"[{op}] all tensors must be on one device; got {found}. Move them with .to(device)")
+
+
 def _check_block(op: str, x: Tensor, h: Tensor, w_ru: Tensor, w_c: Tensor, b_ru: Tensor, b_c: Tensor, **others: Tensor) -> None:
-    """TensorFlow's rules, in its order, and one floating dtype."""
+    """TensorFlow's rules, in its order, one floating dtype and one device."""
     check_floats(op, x=x, h_prev=h, w_ru=w_ru, w_c=w_c, b_ru=b_ru, b_c=b_c, **others)
     batch, both, cell = (lambda: x.shape[0]), (lambda: x.shape[1] + h.shape[1]), (lambda: h.shape[1])
     rules: list = [
@@ -49,9 +59,7 @@ def _check_block(op: str, x: Tensor, h: Tensor, w_ru: Tensor, w_c: Tensor, b_ru:
     for name, t in others.items():
         rules += [(name, t, 2), (name, t, 0, batch, "batch_size"), (name, t, 1, cell, "cell_size")]
     _check_rules(op, rules)
-    for name, t in {"h_prev": h, "w_ru": w_ru, "w_c": w_c, "b_ru": b_ru, "b_c": b_c, **others}.items():
-        if t.dtype is not x.dtype:
-            raise TypeError(f"[{op}] {name} must have x's dtype {x.dtype}; got {t.dtype}")
+    _check_alike(op, "x", x, {"h_prev": h, "w_ru": w_ru, "w_c": w_c, "b_ru": b_ru, "b_c": b_c, **others})
 
 
 def _formula(x: Tensor, h: Tensor, w_ru: Tensor, w_c: Tensor, b_ru: Tensor, b_c: Tensor) -> tuple:
@@ -83,7 +91,10 @@ def _on_host(*arrays: np.ndarray) -> tuple:
     x, h, w_ru, w_c, b_ru, b_c = widened(*arrays)
     both = np.concatenate([x, h], 1) @ w_ru
     both += b_ru
-    sigmoid_of(both, both)
+    np.negative(both, both)
+    np.exp(both, both)  # where it overflows, the sigmoid is 0
+    both += 1
+    np.divide(1, both, both)  # np.reciprocal takes twice as long
     r, u = np.split(both, 2, 1)
     c = np.concatenate([x, r * h], 1) @ w_c
     c += b_c
@@ -161,15 +172,16 @@ def _sizes_of(op: str, x: Tensor) -> tuple:
 
 
 def _check_step(op: str, x: Tensor, units: int, shapes: dict) -> None:
-    """ggmlR's shapes, and one floating dtype."""
+    """ggmlR's shapes, one floating dtype and one device."""
     check_floats(op, x_t=x, **{name: t for name, (t, _) in shapes.items()})
+    if isinstance(units, bool) or not isinstance(units, int | np.integer):
+        raise TypeError(f"[{op}] units is a whole number; got {units!r}")
     if units < 1:
         raise ValueError(f"[{op}] units must be positive; got {units}")
     for name, (t, wanted) in shapes.items():
         if t.shape != wanted:
             raise ValueError(f"[{op}] {name} must have shape {wanted} for x_t {x.shape} and units={units}; got {t.shape}")
-        if t.dtype is not x.dtype:
-            raise TypeError(f"[{op}] {name} must have x_t's dtype {x.dtype}; got {t.dtype}")
+    _check_alike(op, "x_t", x, {name: t for name, (t, _) in shapes.items()})
 
 
 def gru_step(x_t: Tensor, h_t: Tensor, W_zh: Tensor, U_zh: Tensor, b_zh: Tensor, W_n: Tensor, U_n: Tensor, b_n: Tensor,

@@ -1,8 +1,8 @@
 """The recurrent cells on NumPy, one step at a time. The loops over time: rnn_numpy.py; the gradients: rnn_reverse.py.
 
 A class computes `step(slots, g, h, y)`: from the input products g [G, H, B] and the state h [H, B] the new state into y,
-keeping in `slots`, a step's parts of `saved` [T, parts, H, B], what backward needs. `hold(slots, rows)` makes the step
-of these rows the identity. Sigmoid's gates lie side by side in g and in the weights, negated (rnn_numpy.signed).
+keeping in `slots`, a step's parts of `saved` [T, parts, H, B], what backward needs. `hold(slots, rows)` corrects them
+for rows that keep their state. Sigmoid's gates lie side by side in g and in the weights, negated (rnn_numpy.signed).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class _Forward:
     """What the cells keep: `saved` [T, parts, H, B], or room for one step that is used again when nothing is saved."""
 
     gates = parts = 0
+    more = 0  # steps of `saved` beyond the sequence's
     order: list = []  # the weights' gates as they are computed here
     sigmoids = range(0)  # which of these have a sigmoid
     apart = False  # whether the recurrent bias of the last gate is not simply added to the input bias
@@ -33,7 +34,7 @@ class _Forward:
         # as many columns as the batch has rows: a call that broadcasts costs three that do not
         self.bias = None if apart is None else np.repeat(apart[:, None], batch, 1)
         self.walk, self.save = walk, save
-        self.saved = empty((walk.steps if save else 1, self.parts, units, batch), dtype)
+        self.saved = empty(((walk.steps if save else 1) + self.more, self.parts, units, batch), dtype)
         self.room = empty((self.gates, units, batch), dtype)
         self.into = self.room.reshape(self.gates * units, batch)  # as the product with w has it
         self.sums, self.views = self.room[self.sigmoids.start : self.sigmoids.stop], list(self.room)
@@ -65,10 +66,7 @@ class _Forward:
         return by_step(s, s[:, : len(self.sigmoids)], *s.swapaxes(0, 1))
 
     def hold(self, slots: tuple, rows: ndarray) -> None:
-        """z = 1 and all else 0: finite, whatever the masked input held, and no gradient passes a gate."""
-        both, _, _, z, *_ = slots
-        both[..., rows] = 0
-        z[:, rows] = 1
+        """h' is all the state there is, and the loops see to it and to its gradient."""
 
     def results(self, dtype: Any) -> tuple:
         """The op's outputs after y and hn."""
@@ -146,9 +144,6 @@ class Rnn(_Forward):
         else:
             np.tanh(y, y)
 
-    def hold(self, slots: tuple, rows: ndarray) -> None:
-        """y itself is all there is."""
-
     def results(self, dtype: Any) -> tuple:
         """Nothing after y and hn."""
         return ()
@@ -161,7 +156,7 @@ class Lstm(_Forward):
     c, so that `saved` has one step more than the sequence, the first one where time runs backwards.
     """
 
-    gates, parts, order, sigmoids = 4, 6, [0, 1, 3, 2], range(3)
+    gates, parts, more, order, sigmoids = 4, 6, 1, [0, 1, 3, 2], range(3)
     reverse = LstmReverse
 
     def __init__(self, w_hh: ndarray, apart: Any, c0: ndarray, w_hr: ndarray | None, walk: Walk, save: bool):
@@ -169,7 +164,6 @@ class Lstm(_Forward):
         self.w_hr = w_hr
         self.pair = empty((2, *self.room.shape[1:]), w_hh.dtype)
         self.of_pair = tuple(self.pair)
-        self.saved = empty((walk.steps + 1 if save else 2, *self.saved.shape[1:]), w_hh.dtype)
         self.first, self.end = (walk.steps, 0) if walk.reverse else (0, walk.steps)
         self.saved[self.end % len(self.saved)] = 0  # but for c' nothing is written there
         self.saved[self.first % len(self.saved), 4] = c0.T
@@ -207,10 +201,9 @@ class Lstm(_Forward):
     def hold(self, slots: tuple, rows: ndarray) -> None:
         """f = 1 and all else 0: the cell state stays, and so does its gradient."""
         parts, *_, c = slots
-        c[:, rows] = held = parts[4][:, rows]
+        c[:, rows] = parts[4][:, rows]
         parts[..., rows] = 0
         parts[1][:, rows] = 1
-        parts[4][:, rows] = held
 
     def results(self, dtype: Any) -> tuple:
         """(cn, saved)."""

@@ -22,15 +22,6 @@ BLOCK = 1 << 16  # elements [k, H, B] of a block of k steps: 256 KiB in float32
 STEPS = 16  # but so many steps at least: weight gradients add up products over a block, and short ones move more than they add
 CALLS = 1 << 12  # what a handful of calls costs, in elements copied
 LONG = 1 << 10  # columns in all, from which it pays to lay the weights out for the way back
-ORDER = ("x", "h0", "w_ih", "w_hh", "b_ih", "b_hh", "c0", "w_hr")  # of an op's inputs, and of backward's results
-
-
-def sigmoid_of(x: ndarray, y: ndarray) -> None:
-    """y = 1 / (1 + exp(-x)), changing x; exp's overflow to infinity gives 0."""
-    np.negative(x, x)
-    np.exp(x, x)
-    x += 1
-    np.divide(1, x, y)  # np.reciprocal takes twice as long
 
 
 def widened(*arrays: ndarray | None) -> list:
@@ -66,9 +57,9 @@ def columns(rows: ndarray) -> ndarray:
     return out
 
 
-def over_steps(d: ndarray, rows: ndarray) -> ndarray:
+def over_steps(d: ndarray, rows: ndarray, out: ndarray | None = None) -> ndarray:
     """d [G H, k B] @ rows [k B, N]: a gradient of weights. NumPy's products of a single column and row do without BLAS."""
-    return np.multiply(d, rows) if len(rows) == 1 else np.matmul(d, rows)
+    return np.multiply(d, rows, out) if len(rows) == 1 else np.matmul(d, rows, out)
 
 
 def plus(total: ndarray | None, part: ndarray) -> ndarray:
@@ -105,21 +96,22 @@ class Walk:
         for start in starts if self.reverse == back else reversed(starts):
             yield start, min(start + self.size, self.steps)
 
-    def within(self, start: int, stop: int, back: bool = False) -> range:
-        """The steps of a block in the same order."""
-        return range(start, stop) if self.reverse == back else range(stop - 1, start - 1, -1)
+    def within(self, count: int, back: bool = False) -> range:
+        """The places of so many steps of a block, in the same order."""
+        return range(count) if self.reverse == back else range(count - 1, -1, -1)
 
     def room(self, parts: int, dtype: Any) -> ndarray:
         """Memory for so many parts of a block: [k, parts, H, B]."""
         return empty((self.size, parts, self.units, self.batch), dtype)
 
 
-def dead_rows(mask: ndarray | None, steps: int) -> list:
-    """For every step the rows that keep their state there (mask[t, b] is False), or None."""
+def dead_rows(mask: ndarray | None, start: int, stop: int) -> list:
+    """For each step of a block the rows that keep their state there (mask[t, b] is False), or None."""
     if mask is None:
-        return [None] * steps
-    full: ndarray = mask.all(1)  # type: ignore[assignment]
-    return [None if full[t] else np.flatnonzero(~mask[t]) for t in range(steps)]
+        return [None] * (stop - start)
+    live = mask[start:stop]
+    full = np.logical_and.reduce(live, 1)
+    return [None if full[i] else np.flatnonzero(~live[i]) for i in range(stop - start)]
 
 
 class Inputs:
@@ -198,12 +190,11 @@ def forward(cell: Any, x: ndarray, h0: ndarray, w_ih: ndarray | None, w_hh: ndar
     run = cell(w_hh, apart, c0, w_hr, walk, save, **options)
     inputs = Inputs(cell, x, w_ih, bias, walk)
     memory = None if batch == 1 else empty((walk.size, width, batch), x.dtype)
-    dead = dead_rows(mask, steps)
     h = columns(h0)
     for start, stop in walk.blocks():
         g = inputs.of(start, stop)
         states = y[start:stop].transpose(0, 2, 1) if memory is None else memory[: stop - start]
-        steps_of = zip(run.slots(start, stop), g, states, dead[start:stop], strict=True)
+        steps_of = zip(run.slots(start, stop), g, states, dead_rows(mask, start, stop), strict=True)
         for slots, gates, new, rows in reversed(list(steps_of)) if reverse else steps_of:
             run.step(slots, gates, h, new)
             if rows is not None:
@@ -294,7 +285,7 @@ def states_before(y: ndarray, h0: ndarray, start: int, stop: int, walk: Walk, me
 def backward(cell: Any, dy: ndarray | None, dhn: ndarray | None, dcn: ndarray | None, inputs: tuple, y: ndarray,
              saved: ndarray | None, needs: tuple, mask: ndarray | None = None, reverse: bool = False,
              **options: Any) -> tuple:  # fmt: skip
-    """The gradients of forward's inputs in ORDER, None for those that `needs` does not ask for."""
+    """The gradients of forward's inputs (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None where `needs` is False."""
     dtype = y.dtype
     x, h0, w_ih, w_hh, _, w_hr, y, dy, dhn, dcn = widened(*inputs, y, dy, dhn, dcn)
     (steps, batch, width), units = y.shape, w_hh.shape[0] // cell.gates
@@ -302,22 +293,22 @@ def backward(cell: Any, dy: ndarray | None, dhn: ndarray | None, dcn: ndarray | 
     run = cell.reverse(w_hh, w_hr, saved, walk, needs, dcn, **options)
     products = Products(run, needs, x, w_ih, walk)
     memory = np.empty((walk.size, batch, width), y.dtype)
-    dead = dead_rows(mask, steps)
     dh = columns(np.zeros((batch, width), y.dtype) if dhn is None else dhn)
     for start, stop in walk.blocks(back=True):
         before = states_before(y, h0, start, stop, walk, memory)
         d = run.begin(start, stop, before, y)
         above = None if dy is None else dy[start:stop].transpose(0, 2, 1)
-        for t in walk.within(start, stop, back=True):
+        dead = dead_rows(mask, start, stop)
+        for i in walk.within(stop - start, back=True):
             if above is not None:
-                np.add(dh, above[t - start], dh)
-            if dead[t] is None:
-                run.step(t - start, dh)
+                np.add(dh, above[i], dh)
+            if dead[i] is None:
+                run.step(i, dh)
             else:
-                kept = dh[:, dead[t]]
-                dh[:, dead[t]] = 0
-                run.step(t - start, dh)
-                dh[:, dead[t]] += kept
+                kept = dh[:, dead[i]]
+                dh[:, dead[i]] = 0
+                run.step(i, dh)
+                dh[:, dead[i]] += kept
         products.add(start, stop, d, before)
         run.end(start, stop)
     dx, dw_ih, dw_hh, db_ih, db_hh = products.results()

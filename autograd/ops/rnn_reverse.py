@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from ..blocks import empty
-from .rnn_numpy import Walk, by_step, columns, in_order, matrices, over_steps
+from .rnn_numpy import Walk, by_step, columns, in_order, matrices, over_steps, plus
 
 
 class _Reverse:
@@ -20,13 +20,14 @@ class _Reverse:
     recurrent products, the last `gates` those of the input products."""
 
     gates = factors = 0
+    ahead = 0  # parts that lie before d in its memory
     order: list = []
 
     def __init__(self, w_hh: ndarray, w_hr: Any, saved: ndarray, walk: Walk, needs: tuple, dcn: Any):
         self.saved, self.walk, self.dtype = saved, walk, w_hh.dtype
         hidden = in_order(w_hh, self.order[: self.gates], walk.units)
         self.w = columns(hidden) if walk.is_long else hidden.T
-        self.memory, self.scratch = self.room(len(self.order)), self.room(self.factors)
+        self.memory, self.scratch = self.room(self.ahead + len(self.order)), self.room(self.factors)
         self.product = empty((w_hh.shape[1], walk.batch), w_hh.dtype)
         self.one = np.array(1, w_hh.dtype)
 
@@ -127,10 +128,9 @@ class GruBeforeReverse(_Reverse):
     def weight_gradient(self, d: ndarray, before: ndarray, start: int, stop: int) -> ndarray:
         """r and z met the state h, n met r h."""
         gates, two = np.empty((len(d), self.walk.units), d.dtype), 2 * self.walk.units
-        np.matmul(d[:two], before, gates[:two])
-        reset = before.copy().reshape(stop - start, self.walk.batch, self.walk.units)
-        reset *= self.saved[start:stop, 0].transpose(0, 2, 1)
-        np.matmul(d[two:], reset.reshape(before.shape), gates[two:])
+        over_steps(d[:two], before, gates[:two])
+        r = self.saved[start:stop, 0].transpose(0, 2, 1)
+        over_steps(d[two:], np.multiply(before.reshape(r.shape), r, order="C").reshape(before.shape), gates[two:])
         return gates
 
 
@@ -170,17 +170,17 @@ class LstmReverse(_Reverse):
     d lies behind the dc of the step before, and the factors so that one call multiplies four copies of dc.
     """
 
-    gates, factors = 4, 6
+    gates, factors, ahead = 4, 6, 1
     order = [0, 1, 2, 3]
 
     def __init__(self, w_hh: ndarray, w_hr: ndarray | None, saved: ndarray, walk: Walk, needs: tuple, dcn: ndarray | None):
         super().__init__(w_hh, w_hr, saved, walk, needs, dcn)
-        self.memory = self.room(5)
         self.w_hr, self.needs = w_hr, needs
         self.dc = np.zeros((walk.units, walk.batch), w_hh.dtype) if dcn is None else columns(dcn)
         self.copies = empty((4, *self.dc.shape), w_hh.dtype)
         self.dm = empty(self.dc.shape, w_hh.dtype)
-        self.dw_hr = np.zeros(w_hr.shape, w_hr.dtype) if w_hr is not None and needs[7] else None
+        self.outer = empty((walk.size, len(w_hr), walk.batch), w_hh.dtype) if w_hr is not None and needs[7] else None
+        self.dw_hr: ndarray | None = None
 
     def begin(self, start: int, stop: int, before: ndarray, y: ndarray) -> ndarray:
         """The factors of dc in dc, di', df', dg'; of dh in do' and in dc."""
@@ -197,8 +197,6 @@ class LstmReverse(_Reverse):
         factors[:, 0] = s[:, 1]
         gates = matrices(d[:, 1:])
         self.rows = by_step(factors[:, :4], factors[:, 4], factors[:, 5], d[:, :4], d[:, 0], d[:, 4], gates)
-        if self.dw_hr is not None:
-            self.outer = np.empty((k, *before.shape[:0:-1]), d.dtype)
         return d[:, 1:]
 
     def step(self, i: int, dh: ndarray) -> None:
@@ -206,7 +204,7 @@ class LstmReverse(_Reverse):
         of_dc, of_o, of_c, four, dc, do, d = self.rows[i]
         dm, room = dh, self.dm
         if self.w_hr is not None:
-            if self.dw_hr is not None:
+            if self.outer is not None:
                 self.outer[i] = dh
             dm = np.dot(self.w_hr.T, dh)
         np.multiply(dm, of_o, do)
@@ -214,16 +212,17 @@ class LstmReverse(_Reverse):
         np.add(self.dc, room, room)
         np.copyto(self.copies, room)
         np.multiply(self.copies, of_dc, four)
-        self.dc = dc
+        self.dc = dc  # the next block writes there only after it was read
         np.dot(self.w, d, dh)
 
     def end(self, start: int, stop: int) -> None:
-        """dW_hr += dh (o tanh(c'))^T; and dc lies in memory that the next block writes."""
-        self.dc = self.dc.copy()
-        if self.dw_hr is not None:
-            back = self.walk.reverse
+        """dW_hr += dh (o tanh(c'))^T."""
+        if self.outer is not None:
+            k, back = stop - start, self.walk.reverse
             s = self.saved[start + back : stop + back]
-            self.dw_hr += np.matmul(self.outer, (s[:, 2] * s[:, 5]).transpose(0, 2, 1)).sum(0)
+            states = (s[:, 2] * s[:, 5]).transpose(0, 2, 1).reshape(-1, self.walk.units)
+            outer = self.outer[:k].swapaxes(0, 1).reshape(self.outer.shape[1], len(states))
+            self.dw_hr = plus(self.dw_hr, over_steps(outer, states))
 
     def results(self) -> tuple:
         """(dc0, dw_hr)."""

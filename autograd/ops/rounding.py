@@ -132,8 +132,11 @@ def fmod(x: Any, other: Any) -> Tensor:
     """x - other * trunc(x / other), of the sign of x."""
     tensors("fmod", x)
     x, other = pair(x, other, "fmod", floats=False)
-    rest = mirrored(x) % mirrored(other) if x.dtype is not dtypes.uint8 else x % other
-    return where(_negative(x), -rest, rest) if x.dtype is not dtypes.uint8 else rest
+    if x.dtype is dtypes.uint8:
+        return x % other
+    negative = _negative(x)  # not x < 0: then x = -0.0 would be turned once only, and its gradient be -1
+    rest = where(negative, -x, x) % mirrored(other)
+    return where(negative, -rest, rest)
 
 
 def rsub(x: Any, other: Any, *, alpha: float = 1) -> Tensor:
@@ -322,5 +325,8 @@ for _function in (positive, conj_physical, clamp_max, clamp_min, signbit, copysi
                   bitwise_left_shift, bitwise_right_shift, gcd, lcm, round):  # fmt: skip
     public(_function)
 public(rsub)
+Tensor.__pos__ = positive  # type: ignore[attr-defined, operator]
 Tensor.__lshift__ = bitwise_left_shift  # type: ignore[attr-defined, operator]
 Tensor.__rshift__ = bitwise_right_shift  # type: ignore[attr-defined, operator]
+Tensor.__rlshift__ = lambda other, x: bitwise_left_shift(x, other)  # type: ignore[attr-defined]
+Tensor.__rrshift__ = lambda other, x: bitwise_right_shift(x, other)  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from ..op import Op, apply, public, register
 from ..tape import Node
 from ..tensor import Tensor
 from ..webgpu import launch
-from .index import Gather, IndexAdd, ScatterAdd, checked_index
+from .index import Gather, IndexAdd, ScatterAdd, checked_index, untouched
 from .movement import Place
 from .select import where
 
@@ -152,7 +152,7 @@ def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any =
         return _reduced(x, dim, index, source, "sum" if reduce == "add" else "prod", "scatter")
     y, i, places, source = _checked(x, dim, index, source, "scatter")
     if not index.numel():
-        return x.clone()
+        return untouched(x, source)
     return apply(Scatter, y, places, source, axis=i).reshape(x.shape)
 
 
@@ -169,7 +169,7 @@ def _reduced(x: Tensor, dim: int, index: Tensor, src: Any, reduce: str, op: str,
         raise ValueError(f"[{op}] reduce must be one of {', '.join(_REDUCTIONS)}; got {reduce!r}")
     y, i, places, source = _checked(x, dim, index, src, op)
     if not index.numel():
-        return x.clone()
+        return untouched(x, source)
     if not include_self:
         neutral = y.new_full((), _neutral(reduce, x)).expand(*places.shape)
         y = apply(Scatter, y, places, neutral, axis=i)
@@ -225,7 +225,7 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         raise ValueError(f"[index_fill] the value is a number or a 0-d tensor; got shape {value.shape}")
     value = value.to(x.dtype) if isinstance(value, Tensor) else x.new_full((), value)
     if not places.numel():
-        return x.clone()
+        return untouched(x, value)
     return apply(Scatter, y, places, value.expand(*places.shape), axis=i).reshape(x.shape)
 
 
@@ -233,7 +233,7 @@ def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """x with the slices of source along `dim` in place of those that index names; the last of repeated ones wins."""
     y, i, _, places = _rows(x, dim, index, "index_copy")
     source = _source(source, places.shape, x, "index_copy")
-    return apply(Scatter, y, places, source, axis=i).reshape(x.shape) if places.numel() else x.clone()
+    return apply(Scatter, y, places, source, axis=i).reshape(x.shape) if places.numel() else untouched(x, source)
 
 
 def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
@@ -256,7 +256,7 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
         raise TypeError(f"[put] source must have the tensor's dtype; got {source.dtype} for {x.dtype}")
     places = checked_index(index, x.numel(), "put", wrap=True).reshape(-1)
     if not index.numel():
-        return x.clone()
+        return untouched(x, source)
     op = IndexAdd if accumulate else Scatter
     return apply(op, x.reshape(-1), places, source.reshape(-1), axis=0).reshape(x.shape)
 
@@ -292,7 +292,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         raise ValueError(f"[masked_scatter] source must have at least {places.numel()} elements; got {source.numel()}")
     y = x.expand(*shape)
     if not places.numel():
-        return y.clone()
+        return untouched(y, source)
     values = source.reshape(-1)[: places.numel()]
     return apply(Scatter, y.reshape(-1), places, values, axis=0).reshape(shape)
 

@@ -70,19 +70,24 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """x held between min and max (numbers or tensors); the gradient at a bound is 1. NaN stays."""
+    """x held between min and max (numbers or tensors); the gradient at a bound is 1. NaN stays, and a NaN bound gives NaN."""
     if min is None and max is None:
         raise ValueError("[clamp] give min, max or both")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        x = x if min is None else where(x < min, min, x)
-        return x if max is None else where(x > max, max, x)
+        x = x if min is None else where(_beyond(x < min, min), min, x)
+        return x if max is None else where(_beyond(x > max, max), max, x)
     d = dtypes.promote([(x.dtype, 2), *((dtypes.scalar_dtype(v), 0) for v in (min, max) if v is not None)])
     x = x.to(d)
     kind = (bool, int, float)[d.rank]
-    x = x if min is None else apply(Where, x < min, kind(min), x)
-    return x if max is None else apply(Where, x > max, kind(max), x)
+    x = x if min is None else apply(Where, _beyond(x < min, min), kind(min), x)
+    return x if max is None else apply(Where, _beyond(x > max, max), kind(max), x)
 
 
+def _beyond(outside: Tensor, bound: Any) -> Tensor:
+    """Where the bound replaces x: outside, and where it is NaN, which no comparison finds."""
+    if isinstance(bound, Tensor):
+        return outside | bound.isnan() if bound.dtype.is_floating_point else outside
+    return outside if bound == bound else outside.ones_like()
 
 
 public(where, method=False)

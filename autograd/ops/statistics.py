@@ -70,7 +70,10 @@ def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extr
 
 
 def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle one in order, the lower of two; NaN where there is one. With `dim` (values, indices)."""
+    """The middle one in order, the lower of two; NaN where there is one. With `dim` (values, indices).
+
+    Without `dim` equal ones share the gradient; with it, it goes to the index.
+    """
     return _median(x, dim, keepdim, False)
 
 
@@ -85,7 +88,12 @@ def _median(x: Tensor, dim: int | None, keepdim: bool, ignore: bool) -> Any:
     if dim is None:
         if not x.numel():
             return x.sum() * math.nan if x.dtype.is_floating_point else x.new_zeros(())
-        return _median(x.reshape(-1), 0, False, ignore)[0]
+        row = x.reshape(-1)
+        middle = _median(row, 0, False, ignore)[0]
+        if not middle.requires_grad:
+            return middle
+        same = (row == middle) | (row.isnan() & middle.isnan())
+        return row.masked_fill(~same, -math.inf).amax()  # the same value; equal ones share the gradient
     axis = shapes.axis_of(dim, x.ndim, op)
     if not x.ndim:
         return Pair((x.clone(), x.zeros_like(dtype=dtypes.int64)))

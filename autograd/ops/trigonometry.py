@@ -49,14 +49,20 @@ def tan(x: Tensor) -> Tensor:
     return x.sin() / x.cos()
 
 
+def _other_leg(x: Tensor) -> Tensor:
+    """sqrt(1 - x^2): the value by (1 - x)(1 + x), exact near 1; the gradient by x^2, since that product's is 0 * inf at 1."""
+    v, square = x.detach(), x * x
+    return ((1 - v) * (1 + v) + (square.detach() - square)).sqrt()
+
+
 def asin(x: Tensor) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is x; NaN outside [-1, 1]."""
-    return x.atan2(((1 - x) * (1 + x)).sqrt())
+    return x.atan2(_other_leg(x))
 
 
 def acos(x: Tensor) -> Tensor:
     """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]."""
-    return ((1 - x) * (1 + x)).sqrt().atan2(x)
+    return _other_leg(x).atan2(x)
 
 
 def atan(x: Tensor) -> Tensor:

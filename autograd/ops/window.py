@@ -5,6 +5,7 @@ Convolutions are a product with the view; transposed convolutions the transpose 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -80,13 +81,25 @@ class AddWindows(Op):
         return windows(dy, count, kernel, ctx.attrs["stride"], ctx.attrs["dilation"])
 
 
-def _max_pool(x: np.ndarray, count: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple:
+@lru_cache(maxsize=32)
+def _first_inside(count: tuple, kernel: tuple, stride: tuple, dilation: tuple, padding: tuple) -> Any:
+    """The first number within each window that is not in the padding in front."""
+    flat: Any = np.zeros((), np.int64)
+    for c, k, s, d, p in zip(count, kernel, stride, dilation, padding, strict=True):
+        within = np.minimum(-(-np.maximum(p - np.arange(c) * s, 0) // d), k - 1)
+        flat = flat[..., None] * k + within
+    return flat
+
+
+def _max_pool(x: np.ndarray, count: tuple, kernel: tuple, stride: tuple, dilation: tuple, padding: tuple) -> tuple:
     y: Any = None
     where: Any = None
     for number, (_, seen) in enumerate(_parts(kernel, stride, dilation, count)):
         part = x[seen]
         if y is None:
             y, where = part.copy(), np.zeros(part.shape, np.int64)
+            if any(padding):  # it holds the lowest value: it must not win against elements that are as low
+                where += _first_inside(count, kernel, stride, dilation, padding)
             continue
         better = ~(part <= y) & (y == y)  # the first NaN stays
         np.copyto(y, part, where=better)
@@ -107,7 +120,7 @@ class MaxPool(Op):
 
     @staticmethod
     def backward(ctx: Node, dy: Tensor | None, _: Any) -> Tensor | None:
-        (_, chosen), (_, kernel, stride, dilation) = ctx.saved_outputs(), ctx.attrs.values()
+        (_, chosen), (_, kernel, stride, dilation, _) = ctx.saved_outputs(), ctx.attrs.values()
         if dy is None:
             return None
         numbers = create.arange(int(np.prod(kernel)), device=dy.device).reshape(-1, *(1,) * dy.ndim)
@@ -127,6 +140,7 @@ def add_windows(x: Tensor, sizes: tuple, stride: tuple, dilation: tuple) -> Tens
     return apply(AddWindows, x, sizes=tuple(sizes), stride=tuple(stride), dilation=tuple(dilation))
 
 
-def max_pool(x: Tensor, count: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple[Tensor, Tensor]:
-    """(largest element, its int64 number within the window) of each window."""
-    return apply(MaxPool, x, count=tuple(count), kernel=tuple(kernel), stride=tuple(stride), dilation=tuple(dilation))
+def max_pool(x: Tensor, count: tuple, kernel: tuple, stride: tuple, dilation: tuple, padding: tuple = ()) -> tuple:
+    """(largest element, its int64 number within the window) of each window; `padding` of x in front is never chosen."""
+    attrs = {"stride": tuple(stride), "dilation": tuple(dilation), "padding": tuple(padding) or (0,) * len(kernel)}
+    return apply(MaxPool, x, count=tuple(count), kernel=tuple(kernel), **attrs)

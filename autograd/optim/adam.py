@@ -38,7 +38,7 @@ class Adam(Optimizer):
         check_betas(self, group)
 
     def update_group(self, ready: list[tuple[Tensor, Tensor, dict]], group: dict) -> None:
-        """On the CPU small parameters together, on the GPU two parameters a dispatch."""
+        """On the CPU small parameters together, on the GPU several parameters a dispatch."""
         on_cpu: dict[int, list] = {}
         on_gpu: dict[int, list] = {}
         for p, g, state in ready:

@@ -11,7 +11,7 @@ from ..interrupts import held
 from ..ops.views import cat
 from ..tensor import Tensor
 from .line_search import Trial, strong_wolfe
-from .optimizer import Optimizer, state_dtype
+from .optimizer import Optimizer, state_dtype, with_plain_rate
 
 _MEMORY = ("old_dirs", "old_stps", "ro")
 _VECTORS = ("d", "prev_flat_grad")
@@ -44,13 +44,16 @@ class LBFGS(Optimizer):
 
     def step(self, closure: Callable | None = None) -> Any:
         """Up to max_iter steps; returns the loss before the first. ValueError without a closure."""
+        closure = self._before_step(closure)
         if closure is None:
             raise ValueError("[LBFGS] step(closure) needs a closure, which it calls more than once")
         with held, no_grad():  # meanwhile the parameters are at points that are being tried
-            return self._steps(closure)
+            first = self._steps(closure)
+        self._after_step(closure)
+        return first
 
     def _steps(self, closure: Callable) -> Any:
-        group = self.param_groups[0]
+        group = with_plain_rate(self.param_groups[0])
         state = self.state.setdefault(group["params"][0], {})
         if not state:
             state.update({"func_evals": 0, "n_iter": 0, **{name: [] for name in _MEMORY}, "H_diag": 1.0})

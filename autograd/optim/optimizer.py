@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes, grad_mode
 from ..grad_mode import enable_grad, no_grad
+from ..hooks import RemovableHandle, distinct
 from ..interrupts import held
-from ..tensor import RemovableHandle, Tensor
+from ..tensor import Tensor
 
 _SMALL = 1 << 12  # elements up to which parameters are joined: below, NumPy's calls cost more than the arithmetic
 _BLOCK = 1 << 16  # elements updated at a time: parameter, gradient and state then stay in the cache between passes
@@ -33,6 +35,7 @@ class Optimizer:
     ValueError for no parameters, a parameter given twice, a non-leaf, an unknown option; TypeError for non-tensors.
     """
 
+    steps_skipped = 0  # by a GradScaler
     _pre_hooks: Any = ()
     _post_hooks: Any = ()
     plain = ("step",)  # what of a parameter's state is a number; PyTorch keeps it as a tensor
@@ -56,7 +59,10 @@ class Optimizer:
     def add_param_group(self, param_group: dict) -> None:
         """Train more parameters, with options of their own: {"params": [...], "lr": 0.1}."""
         name, given = type(self).__name__, dict(param_group)
-        params = given.pop("params", None)
+        params = given.pop("params", ())
+        if isinstance(params, set | frozenset):
+            raise TypeError(f"[{name}] parameters come in an order, which state_dict() counts by; got a set. Make it a list")
+        empty = isinstance(params, list) and not params  # as written; an iterator may have been used up by mistake
         params = [params] if isinstance(params, Tensor) else list(params or ())
         if params and all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in params):
             given["param_names"] = [label for label, _ in params]
@@ -64,8 +70,8 @@ class Optimizer:
         unknown = set(given) - set(self.defaults) - _NOTES
         if unknown:
             raise ValueError(f"[{name}] unknown options {sorted(unknown)} in a group; there are {sorted(self.defaults)}")
-        if not params:
-            raise ValueError(f"[{name}] got a group without parameters")
+        if not params and not empty:
+            raise ValueError(f"[{name}] got a group without parameters: none, or an iterator that is used up")
         seen = {p for g in self.param_groups for p in g["params"]}
         for p in params:
             if not isinstance(p, Tensor):
@@ -95,8 +101,7 @@ class Optimizer:
     def step(self, closure: Callable | None = None) -> Any:
         """Update every parameter that has a gradient. closure() computes the loss anew first; its value is returned."""
         loss = None
-        for hook in tuple(self._pre_hooks):
-            hook(self, (closure,), {})
+        closure = self._before_step(closure)
         if closure is not None:
             with enable_grad():
                 loss = closure()
@@ -104,21 +109,39 @@ class Optimizer:
             for group in self.param_groups:
                 ready = [p for p in group["params"] if p.grad is not None]
                 self._follow(ready)
-                self.update_group([(p, self._gradient(p, group), self.state.setdefault(p, {})) for p in ready], group)
+                rows = [(p, self._gradient(p, group), self.state.setdefault(p, {})) for p in ready]
+                self.update_group(rows, with_plain_rate(group))
             self.steps_taken += 1
-        for hook in tuple(self._post_hooks):
-            hook(self, (closure,), {})
+        self._after_step(closure)
         return loss
 
+    def _before_step(self, closure: Callable | None) -> Callable | None:
+        """The closure, or what the hooks put in its place."""
+        for hook in tuple(self._pre_hooks):
+            changed = hook(self, (closure,), {})
+            if changed is None:
+                continue
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError(f"[{type(self).__name__}] a hook before a step gives None or (args, kwargs), not {changed!r}")
+            args, kwargs = changed
+            closure = kwargs.get("closure", args[0] if args else None)
+        return closure
+
+    def _after_step(self, closure: Callable | None) -> None:
+        for hook in tuple(self._post_hooks):
+            hook(self, (closure,), {})
+
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Call hook(optimizer, args, kwargs) before each step."""
+        """Call hook(optimizer, args, kwargs) before each step, args being (closure,); it may return new (args, kwargs)."""
         self._pre_hooks = self._pre_hooks or []
+        hook = distinct(self._pre_hooks, hook)
         self._pre_hooks.append(hook)
         return RemovableHandle(self._pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call hook(optimizer, args, kwargs) after each step."""
         self._post_hooks = self._post_hooks or []
+        hook = distinct(self._post_hooks, hook)
         self._post_hooks.append(hook)
         return RemovableHandle(self._post_hooks, hook)
 
@@ -156,7 +179,8 @@ class Optimizer:
         return {"state": {number[p]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Go on where state_dict() was taken: the same steps follow, to the bit.
+        """Go on where state_dict() was taken: the same steps follow, to the bit. Parameters are matched by their place in
+        their group; by name where both sides have the same names, in whatever order.
 
         ValueError when groups, parameters or shapes differ; nothing is changed then.
         """
@@ -168,6 +192,7 @@ class Optimizer:
         unknown = {k for g in groups for k in g} - {"params", *_NOTES, *self.defaults}
         if unknown:
             raise ValueError(f"[{name}.load_state_dict] unknown options {sorted(unknown)}; is this another optimizer's state?")
+        groups = [_in_order(saved, own.get("param_names")) for saved, own in zip(groups, self.param_groups, strict=True)]
         parameter = dict(zip((i for g in groups for i in g["params"]), self._all(), strict=True))
         if not set(state_dict["state"]) <= set(parameter):
             raise ValueError(f"[{name}.load_state_dict] state for parameters that are in no group")
@@ -216,13 +241,29 @@ def _check_how(name: str, how: dict) -> None:
             raise ValueError(f"[{name}] {word} must be False; got {value!r}")
 
 
+def _in_order(saved: dict, names: list[str] | None) -> dict:
+    """A saved group with its parameters in the order of these names, where it has the same ones: then order says nothing."""
+    given = saved.get("param_names")
+    if not names or not given or given == names or sorted(given) != sorted(names) or len(set(names)) < len(names):
+        return saved
+    number = dict(zip(given, saved["params"], strict=True))
+    return {**saved, "params": [number[name] for name in names], "param_names": list(names)}
+
+
+def with_plain_rate(group: dict) -> dict:
+    """The group, its rate a Python number where the user or a schedule made it a Tensor or one of NumPy's numbers."""
+    rate = group.get("lr", 0.0)
+    return group if isinstance(rate, int | float) else {**group, "lr": float(rate)}
+
+
 def require(optimizer: Optimizer, group: dict, name: str, low: float, below: float = float("inf")) -> None:
     """ValueError unless low <= group[name] < below; TypeError when it is no number."""
     values = group[name] if isinstance(group[name], tuple | list) else (group[name],)
     for value in values:
-        if not isinstance(value, int | float):
+        value = value.item() if isinstance(value, Tensor) and value.numel() == 1 else value
+        if not isinstance(value, Real):
             raise TypeError(f"[{type(optimizer).__name__}] {name} is a number; got {type(value).__name__}")
-        if not low <= value < below:
+        if not low <= float(value) < below:
             raise ValueError(f"[{type(optimizer).__name__}] {name} must be in [{low}, {below}); got {group[name]}")
 
 

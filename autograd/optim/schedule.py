@@ -23,6 +23,8 @@ class LRScheduler:
     last_epoch: -1 to start; else the epoch to go on from, with "initial_lr" in every group of the optimizer.
     """
 
+    present = False  # whether "lr" is already the next epoch's rate where one goes on: then it stays as it is
+
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"[{type(self).__name__}] expected an Optimizer; got {type(optimizer).__name__}")
@@ -33,7 +35,11 @@ class LRScheduler:
             elif "initial_lr" not in group:
                 raise KeyError(f'[{type(self).__name__}] going on from epoch {last_epoch} needs "initial_lr" in every group')
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self._advance()
+        if self.present and last_epoch != -1:
+            self.last_epoch += 1
+            self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        else:
+            self._advance()
 
     def rate(self, group: dict, base: float) -> float:
         """The rate at self.last_epoch, given the group (its "lr" is the rate before) and its initial rate."""
@@ -41,12 +47,18 @@ class LRScheduler:
 
     def get_lr(self) -> list[float]:
         """The rates at self.last_epoch, one a group; get_last_lr() says which are in use."""
-        return [self.rate(g, base) for g, base in zip(self.optimizer.param_groups, self.base_lrs, strict=True)]
+        return [self.rate(g, base) for g, base in zip(self.optimizer.param_groups, self._bases(), strict=True)]
+
+    def _bases(self) -> list[float]:
+        """The initial rates; a group that was added since counts from the rate that it came with."""
+        for group in self.optimizer.param_groups[len(self.base_lrs) :]:
+            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+        return self.base_lrs
 
     def step(self) -> None:
         """Go to the next epoch."""
         counted = type(self.optimizer).step is Optimizer.step  # a user's own step() counts nothing
-        if self.last_epoch == 0 and self.optimizer.steps_taken == 0 and counted:
+        if self.last_epoch == 0 and not (self.optimizer.steps_taken or self.optimizer.steps_skipped) and counted:
             warnings.warn("scheduler.step() before the first optimizer.step() skips the first rate", stacklevel=2)
         self._advance()
 
@@ -60,7 +72,7 @@ class LRScheduler:
 
     def restart(self) -> None:
         """Go to epoch 0, from the initial rates: where SequentialLR turns to this schedule."""
-        for group, base in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
+        for group, base in zip(self.optimizer.param_groups, self._bases(), strict=True):
             group["lr"] = base
         self.last_epoch = -1
         self._advance()
@@ -112,6 +124,8 @@ class MultiStepLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """lr * gamma every epoch."""
 
+    present = True
+
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -133,12 +147,13 @@ class LambdaLR(LRScheduler):
         return base * self._factor(group)
 
     def _factor(self, group: dict) -> float:
-        position = next(i for i, g in enumerate(self.optimizer.param_groups) if g is group)
-        return self.lr_lambdas[position](self.last_epoch)
+        return for_group(self, self.lr_lambdas, group, "function")(self.last_epoch)
 
 
 class MultiplicativeLR(LambdaLR):
     """lr times lr_lambda(epoch) every epoch, one function for all groups or one a group; state_dict leaves them out."""
+
+    present = True
 
     def rate(self, group: dict, base: float) -> float:
         """The rate at self.last_epoch."""
@@ -150,6 +165,18 @@ class MultiplicativeLR(LambdaLR):
         for group in self.optimizer.param_groups:
             group["lr"] *= self._factor(group)
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+
+def for_group(schedule: LRScheduler, values: list, group: dict, what: str) -> Any:
+    """The group's own of values, one a group; that of all, where they are one, for a group that was added since."""
+    groups = schedule.optimizer.param_groups
+    position = next(i for i, g in enumerate(groups) if g is group)
+    if position < len(values):
+        return values[position]
+    if any(value != values[0] for value in values):
+        name = type(schedule).__name__
+        raise ValueError(f"[{name}] there is no {what} for group {position}, which was added: make a new schedule")
+    return values[0]
 
 
 def _one_a_group(schedule: LRScheduler, optimizer: Optimizer, functions: Any) -> list[Callable]:
@@ -179,6 +206,8 @@ class ConstantLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """The initial rate times (1 - epoch / total_iters)^power, 0 from total_iters on."""
 
+    present = True
+
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
@@ -193,6 +222,8 @@ class PolynomialLR(LRScheduler):
 
 class LinearLR(LRScheduler):
     """lr times a factor that goes in a line from start_factor to end_factor over total_iters epochs."""
+
+    present = True
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5,
                  last_epoch: int = -1):  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .optimizer import Optimizer
-from .schedule import LRScheduler
+from .schedule import LRScheduler, for_group
 
 
 def _each(values: Any, optimizer: Optimizer, name: str) -> list[float]:
@@ -68,11 +68,10 @@ class CyclicLR(LRScheduler):
         x = 1 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         height *= self._scale(cycle)
-        i = next(i for i, g in enumerate(self.optimizer.param_groups) if g is group)
         if self.momentum_key:
-            low, high = self.base_momentums[i], self.max_momentums[i]
+            low, high = (for_group(self, m, group, "momentum") for m in (self.base_momentums, self.max_momentums))
             _set_momentum(group, self.momentum_key, high - (high - low) * height)
-        return base + (self.max_lrs[i] - base) * height
+        return base + (for_group(self, self.max_lrs, group, "max_lr") - base) * height
 
     def _scale(self, cycle: int) -> float:
         if self.scale_fn is not None:
@@ -127,10 +126,12 @@ class OneCycleLR(LRScheduler):
         now = self.last_epoch
         if now > self.total_steps:
             raise ValueError(f"[OneCycleLR] step {now} of {self.total_steps}: the cycle is over")
+        if "max_lr" not in group:
+            raise ValueError("[OneCycleLR] there is no max_lr for a group that was added: make a new schedule")
         i = next(i for i, phase in enumerate(self.phases) if now <= phase[0] or i + 1 == len(self.phases))
         end, first, last, heavy, light = self.phases[i]
         begin = self.phases[i - 1][0] if i else 0.0
-        part = (now - begin) / (end - begin)
+        part = (now - begin) / (end - begin) if end != begin else 1.0
         if self.momentum_key:
             _set_momentum(group, self.momentum_key, self._between(group[heavy], group[light], part))
         return self._between(group[first], group[last], part)
@@ -147,6 +148,8 @@ class CosineAnnealingLR(LRScheduler):
     lr = eta_min + (initial - eta_min) * (1 + cos(pi * epoch / T_max)) / 2
     Loshchilov, Hutter: SGDR (arXiv 1608.03983), without its restarts.
     """
+
+    present = True
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         if T_max < 1:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .optimizer import Optimizer
-from .schedule import LRScheduler
+from .schedule import LRScheduler, for_group
 from .schedule_cycle import _each
 
 
@@ -53,8 +53,9 @@ class SequentialLR(LRScheduler):
             group["lr"] = group["initial_lr"]
         for schedule in self.schedulers:
             _take_back(schedule)
-        _advance(self.schedulers[0])
-        self._last_lr = self.schedulers[0].get_last_lr()
+        first = self.schedulers[bisect_right(self._milestones, 0)]  # a milestone at 0: a warm-up of no epochs
+        _advance(first)
+        self._last_lr = first.get_last_lr()
 
     def _advance(self) -> None:
         self.last_epoch += 1
@@ -69,8 +70,9 @@ class SequentialLR(LRScheduler):
     def restart(self) -> None:
         """Go to epoch 0, as one of an outer sequence."""
         self.last_epoch = 0
-        _restart(self.schedulers[0])
-        self._last_lr = self.schedulers[0].get_last_lr()
+        first = self.schedulers[bisect_right(self._milestones, 0)]
+        _restart(first)
+        self._last_lr = first.get_last_lr()
 
     def state_dict(self) -> dict:
         """The states of all: plain data."""
@@ -130,9 +132,9 @@ def _load_parts(schedule: Any, state_dict: dict) -> None:
 class ReduceLROnPlateau(LRScheduler):
     """lr * factor once step(metric) has seen no improvement in more than `patience` epochs.
 
-    mode: "min" or "max". An improvement is better than the best by threshold, relative to it (threshold_mode "rel") or
-    in itself ("abs"). After a reduction `cooldown` epochs do not count. min_lr, one number or one a group; a change
-    smaller than eps is left out.
+    mode: "min" or "max". An improvement is better than the best times 1 - threshold ("max": 1 + threshold), which suits
+    positive metrics as it does in PyTorch, or with threshold_mode "abs" than the best by threshold. After a reduction
+    `cooldown` epochs do not count. min_lr, one number or one a group; a change smaller than eps is left out.
     """
 
     def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
@@ -164,8 +166,8 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
-                rate = max(group["lr"] * self.factor, least)
+            for group in self.optimizer.param_groups:
+                rate = max(group["lr"] * self.factor, for_group(self, self.min_lrs, group, "min_lr"))
                 if group["lr"] - rate > self.eps:
                     group["lr"] = rate
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
@@ -174,5 +176,8 @@ class ReduceLROnPlateau(LRScheduler):
     def is_better(self, value: float) -> bool:
         """Whether a metric improves on the best so far."""
         sign = 1 if self.mode == "max" else -1
-        bound = self.best * (1 + sign * self.threshold) if self.threshold_mode == "rel" else self.best + sign * self.threshold
+        if math.isinf(self.best):
+            return sign * value > sign * self.best
+        step = sign * self.threshold
+        bound = self.best * (1 + step) if self.threshold_mode == "rel" else self.best + step
         return sign * value > sign * bound

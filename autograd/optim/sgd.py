@@ -36,9 +36,10 @@ class SGD(Optimizer):
             raise ValueError("[SGD] nesterov needs momentum, and no dampening")
 
     def update_group(self, ready: list[tuple[Tensor, Tensor, dict]], group: dict) -> None:
-        """On the CPU small parameters together, on the GPU one parameter a dispatch."""
+        """On the CPU small parameters together, on the GPU several parameters a dispatch."""
         options = {k: group[k] for k in ("lr", "momentum", "dampening", "weight_decay", "nesterov")}
         on_cpu: dict[bool, list] = {}
+        on_gpu: dict[bool, list] = {}
         for p, g, state in ready:
             buffer, first = state.get("momentum_buffer"), False
             if not group["momentum"]:
@@ -49,10 +50,12 @@ class SGD(Optimizer):
             if on_host(p):
                 on_cpu.setdefault(first, []).append((p, g) if buffer is None else (p, g, buffer))
             else:
-                _launch(p.array, g.array, None if buffer is None else buffer.array, first=first, **options)
+                on_gpu.setdefault(first, []).append((p.array, g.array) if buffer is None else (p.array, g.array, buffer.array))
                 p.version[0] += 1
         for first, rows in on_cpu.items():
             host_updates(_host(first, **options), rows)
+        for first, sets in on_gpu.items():
+            _launch.together(sets, first=first, **options)
 
 
 def _host(first: bool, *, lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool) -> Callable:

@@ -127,7 +127,7 @@ def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
     momenta = {m: m.momentum for m in model.modules() if hasattr(m, "running_mean") and hasattr(m, "momentum")}
     if not momenta:
         return
-    training = model.training
+    modes = {m: m.training for m in model.modules()}
     model.train()
     try:
         for layer in momenta:
@@ -139,7 +139,8 @@ def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
     finally:
         for layer, momentum in momenta.items():
             layer.momentum = momentum
-        model.train(training)
+        for m, mode in modes.items():  # frozen parts too are as they were
+            m.training = mode
 
 
 class SWALR(LRScheduler):

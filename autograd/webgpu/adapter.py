@@ -36,6 +36,7 @@ DEFAULT_LIMITS = {
 }
 # These are raised to what the adapter offers, unless AUTOGRAD_WGPU_LIMITS=default asks for WebGPU's own.
 RAISED_LIMITS = {"max-buffer-size": 1 << 28, "max-storage-buffer-binding-size": 1 << 27}
+MOST_BUFFERS = 32  # of one kernel: an optimizer's step then does eight parameters at once
 NO_ADAPTER = (
     "[wgpu] no Vulkan adapter found{}. Install a driver (Debian and Ubuntu: "
     "apt-get install mesa-vulkan-drivers runs on any CPU), or use device='cpu'."
@@ -101,12 +102,14 @@ def features(adapter, info):
 
 
 def required_limits(offered):
-    """WebGPU's defaults, never more than offered; buffer sizes as large as offered."""
+    """WebGPU's defaults, never more than offered; buffer sizes as large as offered, and more buffers."""
     wanted = os.environ.get("AUTOGRAD_WGPU_LIMITS", "")
     if wanted not in ("", "default"):
         raise ValueError(f'[wgpu] AUTOGRAD_WGPU_LIMITS is "default" or not set; got {wanted!r}')
     limits = {key: min(value, offered[key]) for key, value in DEFAULT_LIMITS.items()}
     limits.update({key: min(value, offered[key]) if wanted else offered[key] for key, value in RAISED_LIMITS.items()})
+    if not wanted:
+        limits["max-storage-buffers-per-shader-stage"] = min(MOST_BUFFERS, offered["max-storage-buffers-per-shader-stage"])
     return limits
 
 

@@ -7,6 +7,7 @@ calls the C functions that those wrappers call. AUTOGRAD_WGPU_SAFE=1 takes the p
 import numpy as np
 import wgpu
 
+from ..interrupts import held
 from .buffers import failure
 from .shaders import SLOT_BYTES
 from .switches import switched
@@ -34,7 +35,7 @@ class SafeRecorder:
     def take(self, device, target, nbytes, take):
         """take(the first bytes of a mapped buffer as uint8); the buffer is unmapped."""
         try:
-            device.create_command_encoder().finish()  # of a lost device even the mapped memory is gone
+            device.create_bind_group_layout(entries=[])  # of a lost device even the mapped memory is gone
         except wgpu.GPUError as error:
             raise failure(REFUSED, error) from error
         try:
@@ -78,8 +79,8 @@ class FastRecorder:
             self.dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
             self.map, self.unmap = lib.wgpuBufferMapAsync, lib.wgpuBufferUnmap
             self.mapped_range, self.poll = lib.wgpuBufferGetConstMappedRange, lib.wgpuDevicePoll
-            self.create_encoder, self.release_encoder = lib.wgpuDeviceCreateCommandEncoder, lib.wgpuCommandEncoderRelease
-            self.finish_encoder, self.release_commands = lib.wgpuCommandEncoderFinish, lib.wgpuCommandBufferRelease
+            self.create_layout, self.release_layout = lib.wgpuDeviceCreateBindGroupLayout, lib.wgpuBindGroupLayoutRelease
+            self.no_entries = self.ffi.new("WGPUBindGroupLayoutDescriptor *")
             self.mapping(lib.WGPUMapMode_Read, lib.WGPUCallbackMode_AllowProcessEvents, lib.WGPUMapAsyncStatus_Success)
         except (ImportError, AttributeError) as error:
             raise RuntimeError(
@@ -110,9 +111,10 @@ class FastRecorder:
         how.mode, how.callback, how.userdata1 = self.callback_mode, self.called, handle
         self.asked[handle] = said
         try:
-            self.checked(self.map, target._internal, self.map_mode, 0, nbytes, how[0])
-            while not said:
-                self.checked(self.poll, device._internal, True, self.ffi.NULL)
+            with held:  # an exception in called(), where Ctrl-C would arrive, is lost, and the loop would not end
+                self.checked(self.map, target._internal, self.map_mode, 0, nbytes, how[0])
+                while not said:
+                    self.checked(self.poll, device._internal, True, self.ffi.NULL)
         except RuntimeError as error:
             raise failure(REFUSED, error) from error
         if said[0] is not None:
@@ -128,14 +130,15 @@ class FastRecorder:
             self.unmap(buffer)
 
     def check_alive(self, device):
-        """Raise where the device was destroyed: its mapped memory is gone, and to ask for it would end the process."""
-        encoder = self.create_encoder(device, self.ffi.NULL)
+        """Raise where the device was destroyed: its mapped memory is gone, and to ask for it would end the process.
+
+        An empty layout asks for nothing else. Commands that are finished and not submitted would tell as well, but the
+        library (wgpu 0.32) keeps some 90 KB of them after each submit.
+        """
         try:
-            self.release_commands(self.checked(self.finish_encoder, encoder, self.ffi.NULL))
+            self.release_layout(self.checked(self.create_layout, device, self.no_entries))
         except RuntimeError as error:
             raise failure(REFUSED, error) from error
-        finally:
-            self.release_encoder(encoder)
 
     def checked(self, call, *args):
         """Call, and raise what the library reports meanwhile: else it would only be logged."""

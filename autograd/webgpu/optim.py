@@ -1,4 +1,4 @@
-"""Launchers of optimizer steps: they write parameters and state in place, in one dispatch."""
+"""Launchers of optimizer steps: they write parameters and state in place, several parameters in one dispatch."""
 
 import math
 from functools import cache
@@ -10,30 +10,79 @@ from .layout import pack_words, workgroups
 from .movement import copy, copy_into
 from .packed import accessors, elements_of, libs_of, sides
 
-ADAM = Struct("<I9f6I")
-SGD = Struct("<4I2f")
-MOMENTUM = Struct("<4I4f3I")
+MOST = 8  # parameters a dispatch: what the numbers of one have room for
+ADAM = Struct("<I9f2I")
+SGD = Struct("<2f2I")
+MOMENTUM = Struct("<4f4I")
 
 
-def dense(name, written, grad, params):
-    """One dispatch over contiguous arrays, by way of copies where they are not; in pieces where they are too large.
+def steps(name, letters, sets, numbers):
+    """One step of several parameters by wgsl/<name>.wgsl. A set is (parameter, gradient, *state), a letter for each.
 
-    `params(n, offsets, count)` packs the parameters: n invocations, offsets as they count, and the elements.
+    Arrays are of float32 or 16 bits, and what is computed is float32. A dispatch binds all of several sets: 8 buffers are
+    what WebGPU grants, and most adapters more.
     """
-    if not grad.size:
-        return
-    for a in written:
-        a.gpu.settle(a.storage)
-    work = apart([written[0], grad, *written[1:]])
-    for arrays in stretches(work):
-        p, gpu, unit = arrays[0], grad.gpu, width(arrays)
-        elements = elements_of(arrays)
-        kernel = gpu.kernel(name, libs_of(elements), in_place("wgm", elements, unit))
-        n, offsets = -(-p.size // unit), [a.offset // unit for a in arrays]
-        gpu.run(kernel, arrays, params(n, offsets, p.size), workgroups(-(-n // WORKGROUP)))
-    for target, source in zip(written, (work[0], *work[2:])):
-        if source is not target:
-            copy_into(target, source)
+    alike, copies = {}, []
+    for arrays in sets:
+        if not arrays[0].size:
+            continue
+        for k, a in enumerate(arrays):
+            if k != 1:
+                a.gpu.settle(a.storage)
+        work = apart(arrays)
+        copies += [(a, w) for k, (a, w) in enumerate(zip(arrays, work, strict=True)) if k != 1 and w is not a]
+        for piece in stretches(work):
+            alike.setdefault((elements_of(piece), width(piece)), []).append(piece)
+    for (elements, unit), ready in alike.items():
+        granted = ready[0][0].gpu.wgpu_device.limits["max-storage-buffers-per-shader-stage"]
+        for batch in batches(ready, min(granted // len(letters), MOST)):
+            launch(name, letters, batch, elements, unit, numbers)
+    for target, source in copies:
+        copy_into(target, source)
+
+
+def launch(name, letters, sets, elements, unit, numbers):
+    """One dispatch; `unit` elements at a time."""
+    gpu = sets[0][0].gpu
+    kernel = gpu.kernel(name, libs_of(elements), updates(letters, len(sets), elements, unit))
+    counts = [arrays[0].size for arrays in sets]
+    sizes = [-(-n // unit) for n in counts]
+    both = [n for pair in zip(sizes, counts, strict=True) for n in pair] + [0] * (2 * (MOST - len(sets)))
+    starts = [n for arrays in sets for n in ([a.offset // unit for a in arrays] + [0] * (4 - len(arrays)))]
+    flat = [a for arrays in sets for a in arrays]
+    gpu.run(kernel, flat, numbers + pack_words(both + starts), workgroups(-(-sum(sizes) // WORKGROUP)))
+
+
+@cache
+def updates(letters, count, elements, unit):
+    """WGSL of the arrays of `count` parameters, their steps, and update(i), which does the one that an invocation belongs to."""
+    text, each = sides(unit), ""
+    for k in range(count):
+        for j, (letter, element) in enumerate(zip(letters, elements, strict=True)):
+            access = "read" if j == 1 else "read_write"
+            text += accessors(f"{letter}{k}", len(letters) * k + j + 1, access, element, unit)
+        lanes = list(zip(letters, "xyzw", strict=False))
+        loads = ", ".join(f"load_{letter}{k}(at.{lane})" for letter, lane in lanes)
+        stores = "".join(f"  store_{letter}{k}(at.{lane}, s.{letter}, live);\n" for letter, lane in lanes if letter != "g")
+        size, total = (f"p.sizes[{k // 2}].{'xyzw'[k % 2 * 2 + j]}" for j in (0, 1))
+        text += f"fn update{k}(i: u32) {{\n  let at = p.starts[{k}] + vec4<u32>(i);\n  let s = step({loads});\n"
+        text += f"  let live = inside(i, {total});\n{stores}}}\n"
+        each += f"  if (i < {size}) {{\n    update{k}(i);\n    return;\n  }}\n  i -= {size};\n"
+    return f"{text}fn update(first: u32) {{\n  var i = first;\n{each}}}\n"
+
+
+def batches(sets, most):
+    """`most` sets of arrays a dispatch; fewer where they lie in one buffer, as parameters that are views of a flat one do."""
+    found, seen = [], set()
+    for arrays in sets:
+        buffers = {a.storage.buffer.id for a in arrays}
+        if found and (len(found) == most or seen & buffers):
+            yield found
+            found, seen = [], set()
+        found.append(arrays)
+        seen |= buffers
+    if found:
+        yield found
 
 
 def apart(arrays):
@@ -56,110 +105,29 @@ def width(arrays):
     return 1 if any(a.offset % 4 for a in arrays) else 4
 
 
-@cache
-def in_place(letters, elements, unit, first=1, suffix=""):
-    """WGSL of the arrays of a step, of which the second, the gradient, is only read."""
-    text = "" if suffix else sides(unit)
-    for j, (letter, element) in enumerate(zip(letters, elements)):
-        text += accessors(letter + suffix, first + j, "read" if j == 1 else "read_write", element, unit)
-    return text
-
-
-def pairs(sets):
-    """Two sets of arrays a dispatch; one where they lie in one buffer, as parameters that are views of a flat one do."""
-    i = 0
-    while i < len(sets):
-        first, *second = sets[i : i + 2]
-        beside = {a.storage.buffer.id for a in first}
-        if second and not any(a.storage.buffer.id in beside for a in second[0]):
-            yield [first, second[0]]
-            i += 2
-        else:
-            yield [first]
-            i += 1
-
-
 class Adam:
-    """`Adam()(p, g, m, v, *, lr, ...)`: updates p, m and v; `decoupled` makes it AdamW.
-
-    `together([(p, g, m, v), ...], ...)` does two parameters a dispatch: eight buffers are what WebGPU grants.
-    """
+    """`Adam()(p, g, m, v, *, lr, ...)`: updates p, m and v; `decoupled` makes it AdamW. `together` does several sets."""
 
     def __call__(self, p, g, m, v, **options):
         self.together([(p, g, m, v)], **options)
 
     def together(self, sets, *, lr, beta1, beta2, eps, weight_decay, decoupled, bias1, bias2):
-        """One step of several parameters; each array is of float32 or 16 bits, and what is computed is float32."""
+        """One step of several parameters, each with its gradient and state."""
         numbers = (lr / bias1, eps, beta1, beta2, 1 - beta1, 1 - beta2)
         numbers += (1 / math.sqrt(bias2), weight_decay, 1 - lr * weight_decay)
-        alike = {}
-        copies = []
-        for arrays in sets:
-            if not arrays[0].size:
-                continue
-            for a in (arrays[0], *arrays[2:]):
-                a.gpu.settle(a.storage)
-            work = apart(arrays)
-            copies += [(arrays[k], work[k]) for k in (0, 2, 3) if work[k] is not arrays[k]]
-            for piece in stretches(work):
-                alike.setdefault((elements_of(piece), width(piece)), []).append(piece)
-        for (elements, unit), ready in alike.items():
-            for two in pairs(ready):
-                self.launch(two, elements, unit, (int(decoupled), *numbers))
-        for target, source in copies:
-            copy_into(target, source)
-
-    def launch(self, sets, elements, unit, numbers):
-        """One dispatch; `unit` elements at a time."""
-        gpu = sets[0][0].gpu
-        kernel = gpu.kernel("adam", libs_of(elements), self.updates(len(sets), elements, unit))
-        counts = [arrays[0].size for arrays in sets] + [0] * (2 - len(sets))
-        sizes = [-(-n // unit) for n in counts]
-        starts = [a.offset // unit for arrays in sets for a in arrays]
-        params = ADAM.pack(*numbers, 0, 0, *sizes, *counts) + pack_words(starts)
-        flat = [a for arrays in sets for a in arrays]
-        gpu.run(kernel, flat, params, workgroups(-(-sum(sizes) // WORKGROUP)))
-
-    @staticmethod
-    @cache
-    def updates(count, elements, unit):
-        """WGSL of the arrays of one or two parameters, and their steps."""
-        text = sides(unit)
-        for k in range(count):
-            text += in_place("wgmv", elements, unit, 4 * k + 1, str(k))
-            loads = ", ".join(f"load_{letter}{k}(at.{lane})" for letter, lane in zip("wgmv", "xyzw", strict=True))
-            stores = "".join(
-                f"  store_{letter}{k}(at.{lane}, s.{letter}, live);\n" for letter, lane in zip("wmv", "xzw", strict=True)
-            )
-            text += f"fn update{k}(i: u32) {{\n  let at = p.starts[{k}] + vec4<u32>(i);\n  let s = adam({loads});\n"
-            text += f"  let live = inside(i, p.counts[{k}]);\n{stores}}}\n"
-        return text if count == 2 else text + "fn update1(i: u32) {}\n"
+        steps("adam", "wgmv", sets, ADAM.pack(int(decoupled), *numbers, 0, 0))
 
 
 class Sgd:
-    """`Sgd()(p, g, buf, *, lr, ...)`: updates p, and buf where it is not None."""
+    """`Sgd()(p, g, buf, *, lr, ...)`: updates p, and buf where it is not None. `together` does several sets."""
 
-    def __call__(
-        self,
-        p,
-        g,
-        buf,
-        *,
-        lr,
-        momentum=0.0,
-        dampening=0.0,
-        weight_decay=0.0,
-        nesterov=False,
-        first=False,
-    ):
-        def plain(n, offsets, count):
-            return SGD.pack(n, *offsets, count, lr, weight_decay)
+    def __call__(self, p, g, buf, **options):
+        self.together([(p, g) if buf is None else (p, g, buf)], **options)
 
-        def with_momentum(n, offsets, count):
-            numbers = (lr, weight_decay, momentum, 1 - dampening)
-            return MOMENTUM.pack(n, *offsets, *numbers, int(nesterov), int(first), count)
-
-        if buf is None:
-            dense("sgd", (p,), g, plain)
+    def together(self, sets, *, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, first=False):
+        """One step of several parameters, all with a buffer or all without."""
+        if len(sets[0]) == 2:
+            steps("sgd", "wg", sets, SGD.pack(lr, weight_decay, 0, 0))
         else:
-            dense("sgd_momentum", (p, buf), g, with_momentum)
+            numbers = (lr, weight_decay, momentum, 1 - dampening, int(nesterov), int(first), 0, 0)
+            steps("sgd_momentum", "wgm", sets, MOMENTUM.pack(*numbers))

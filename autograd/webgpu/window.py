@@ -80,20 +80,20 @@ class AddWindows(_Sliding):
             x = copy(x)
             rows = _lead(x.shape[:lead], x.strides[:lead])
         count, kernel = x.shape[lead : lead + n], x.shape[lead + n :]
-        geometry = [_three(sizes, 1), _three(count, 1), _three(kernel, 1), _three(stride, 1), _three(dilation, 1)]
+        geometry = [_three(sizes, 1), _three(count, 1), _three(kernel, 1), _three(stride, 1), _three(dilation, 1), _three((), 0)]
         geometry += [_three(x.strides[lead : lead + n], 0), _three(x.strides[lead + n :], 0), *rows]
         self.run(x.gpu, (x, y), geometry, y.size, [y.size, x.offset, 0, 0])
         return y
 
 
 class MaxPool(_Sliding):
-    """`MaxPool("max_pool")(x, count, kernel, stride, dilation)`: (largest, its number in the window)."""
+    """`MaxPool("max_pool")(x, count, kernel, stride, dilation, padding)`: (largest, its number in the window)."""
 
     def __init__(self, name: str):
         self.name = name
 
     @widened
-    def __call__(self, x: Array, count: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple[Array, Array]:
+    def __call__(self, x: Array, count: tuple, kernel: tuple, stride: tuple, dilation: tuple, padding: tuple = ()) -> tuple:
         n = len(kernel)
         _check(self.name, n)
         if element_count(kernel) > LONGEST_LOOP:
@@ -101,7 +101,7 @@ class MaxPool(_Sliding):
         lead = x.ndim - n
         most = max(x.size, element_count((*x.shape[:lead], *count)))
         if x.size and too_large((x,), most):
-            return cut(self.name, lambda x: self(x, count, kernel, stride, dilation), (x,), range(lead), most)
+            return cut(self.name, lambda x: self(x, count, kernel, stride, dilation, padding), (x,), range(lead), most)
         rows = _lead(x.shape[:lead], x.strides[:lead])
         if rows is None:
             x = copy(x)
@@ -112,6 +112,6 @@ class MaxPool(_Sliding):
             steps = x.strides[lead:]
             starts, inner = [a * s for a, s in zip(steps, stride)], [a * d for a, d in zip(steps, dilation)]
             geometry = [_three(x.shape[lead:], 1), _three(count, 1), _three(kernel, 1), _three(stride, 1)]
-            geometry += [_three(dilation, 1), _three(starts, 0), _three(inner, 0), *rows]
+            geometry += [_three(dilation, 1), _three(padding, 0), _three(starts, 0), _three(inner, 0), *rows]
             self.run(x.gpu, (x, y, where), geometry, y.size, [y.size, x.offset, 0, 0])
         return y, where

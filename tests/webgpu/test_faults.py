@@ -299,3 +299,24 @@ def test_long_products_are_cut(shape, gpu, rng, check, monkeypatch):
     y = Unary("relu")(product(gpu.upload(a), gpu.upload(b), gpu.upload(bias)))
     assert y.storage and gpu.queue.pending() - before > 1
     check(y, np.maximum(a @ b + bias, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_ctrl_c_while_a_value_is_awaited(run):
+    """It arrives in the library's callback, where an exception would be lost, and the wait for that callback not end."""
+    code = """
+import os, signal, threading
+import autograd as ag
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x = ag.ones(256, 256, device="wgpu")
+(x @ x).sum().item()
+for _ in range(3):
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        while True:
+            (x @ x).sum().item()
+    except KeyboardInterrupt:
+        print("came")
+print(ag.ones(3, device="wgpu").sum().item())
+"""
+    done = run(code)
+    assert done.stdout.split() == [b"came"] * 3 + [b"3.0"], done.stderr

@@ -38,6 +38,28 @@ def test_the_safe_path_gives_the_same_bits(gpu, run):
     assert len(fast.stdout) == 280 and fast.stdout == safe.stdout
 
 
+GROWTH = """
+import numpy as np
+from pathlib import Path
+from autograd import webgpu
+from autograd.webgpu.launch import Binary
+gpu = webgpu.open_device()
+x = gpu.upload(np.ones(4, np.float32))
+def pages(reads):
+    for _ in range(reads):
+        gpu.download(Binary("add")(x, 1))
+    return int(Path("/proc/self/statm").read_text().split()[1])
+print(-pages(50) + pages(300))
+"""
+
+
+@pytest.mark.parametrize("safe", ["0", "1"])
+def test_reading_keeps_no_memory(safe, run):
+    done = run(GROWTH, AUTOGRAD_WGPU_SAFE=safe)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 1000  # pages of 4 KiB; 90 KB a read would be 6,900
+
+
 @pytest.mark.parametrize("name", ["AUTOGRAD_FUSE", "AUTOGRAD_WGPU_SAFE", "AUTOGRAD_WGPU_NO_F16"])
 def test_a_switch_is_0_or_1(name, monkeypatch):
     for value, want in (("0", False), ("1", True), ("", "default")):

@@ -9,6 +9,7 @@ struct Params {
   kernel: vec4<u32>,          // elements of a window along each
   stride: vec4<u32>,
   dilation: vec4<u32>,
+  padding: vec4<u32>,         // elements in front that are in x already and are never chosen
   start: vec4<u32>,           // x's strides from window to window
   inner: vec4<u32>,           // x's strides within a window
   lead: array<vec4<u32>, 4>,  // size and stride of the other dimensions

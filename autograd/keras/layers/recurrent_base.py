@@ -135,7 +135,7 @@ class Recurrent(Layer):
         if given is not None:
             return self._checked(list(leaves(given)), x)
         if self.stateful:
-            return [s.to(dtype=x.dtype) for s in self.states]
+            return [s.to(x.device, x.dtype) for s in self.states]  # reset_states() may have come before any device was known
         return self.zero_states(x)
 
     def zero_states(self, x: Tensor) -> list[Tensor]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import create
 from ...create import empty_like, zeros_like
-from ...dtypes import converted, float32
+from ...dtypes import converted, float16, float32
 from ...op import public
 from ...ops import softmax as along
 from ...ops.select import where
@@ -36,10 +36,11 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x * Phi(x), Phi the normal distribution; approximate="tanh": x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))."""
     if approximate == "none":
-        return input * ((input * math.sqrt(0.5)).erf() + 1) * 0.5
+        return input * (((input * math.sqrt(0.5)).erf() + 1) * 0.5)
     if approximate == "tanh":
-        inner = (input + input * input * input * 0.044715) * math.sqrt(2 / math.pi)
-        return input * (inner.tanh() + 1) * 0.5
+        near = input.clamp(-10, 10) if input.dtype is float16 else input  # tanh is flat there; 300^2 would be infinite
+        inner = (near + near * near * near * 0.044715) * math.sqrt(2 / math.pi)
+        return input * ((inner.tanh() + 1) * 0.5)
     raise ValueError(f'[gelu] approximate is "none" or "tanh"; got {approximate!r}')
 
 
@@ -195,7 +196,13 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x)."""
-    return _in_place(input, lambda x: where(x >= 3, x, x * (x + 3) / 6).masked_fill(x <= -3, 0), inplace)
+    return _in_place(input, _hardswish, inplace)
+
+
+def _hardswish(x: Tensor) -> Tensor:
+    inside = x.abs() < 3
+    s = x.masked_fill(~inside, 0)  # the product's gradient at infinity would be NaN
+    return where(inside, s * (s + 3) / 6, x.masked_fill(x <= -3, 0))
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:

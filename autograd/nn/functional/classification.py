@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ...dtypes import SHORT
+from ...dtypes import SHORT, finfo
 from ...op import apply
 from ...ops.cross_entropy import of_rows
 from ...ops.index import Gather, checked_index, index_bounds, take_rows, within
+from ...ops.select import where
 from ...ops.softmax import log_softmax
 from ...tensor import Tensor
 from .common import check_reduction, reduced, same_shape
@@ -129,7 +130,8 @@ def _classes_and_mask(target: Tensor, classes: int, ignore: int, op: str) -> tup
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """-[t * log(x) + (1 - t) * log(1 - x)] * weight, reduced, for probabilities x; a logarithm is at least -100.
 
-    Where a logarithm is held at -100 its gradient is 0. ValueError for x outside [0, 1].
+    Where a logarithm is held at -100 its gradient is 1e12 (float16: 65504), so that a wrong 0 or 1 is drawn away from
+    there. ValueError for x outside [0, 1].
     """
     op = "binary_cross_entropy"
     same_shape(input, target, op)
@@ -142,8 +144,9 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
 
 
 def _bounded_log(x: Tensor) -> Tensor:
-    nothing = x.detach() < 3.8e-44  # exp(-100)
-    return x.masked_fill(nothing, 1).log().masked_fill(nothing, -100)
+    nothing = x.detach() <= 3.8e-44  # exp(-100), which is 0 in a short dtype
+    steep = x * min(1e12, finfo(x.dtype).max) - 100
+    return where(nothing, steep, x.masked_fill(nothing, 1).log())
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:

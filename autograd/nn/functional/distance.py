@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import create
+from ... import create, dtypes
 from ...op import public
 from ...ops.matmul import matmul
 from ...shapes import axis_of, broadcast
@@ -23,9 +23,14 @@ def p_norm(d: Tensor, p: float, keepdim: bool = False) -> Tensor:
         return a.amax(-1, keepdim) if d.shape[-1] else a.sum(-1, keepdim)
     if p == 1:
         return a.sum(-1, keepdim)
-    nothing = a == 0
-    # Powers of 0 have infinite slopes; a 1 takes its place on the way, for p > 0.
-    total = (a**p if p < 0 else (a.masked_fill(nothing, 1) ** p).masked_fill(nothing, 0)).sum(-1, keepdim)
+    if p == 2:
+        powers = d * d  # not of |d|, whose second derivative at 0 is 0
+    elif p < 0 or p > 2:
+        powers = a**p
+    else:
+        nothing = a == 0  # powers of 0 have infinite slopes; a 1 takes its place on the way
+        powers = (a.masked_fill(nothing, 1) ** p).masked_fill(nothing, 0)
+    total = powers.sum(-1, keepdim)
     zero = total == 0
     return (total.masked_fill(zero, 1) ** (1 / p)).masked_fill(zero, 0)
 
@@ -44,8 +49,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     axis = axis_of(dim, len(shape), "cosine_similarity")
     if not shape:
         return cosine_similarity(x1.reshape(1), x2.reshape(1), 0, eps)
-    a, b = (x.expand(*shape) for x in (x1, x2))
-    return (_unit(a, axis, eps) * _unit(b, axis, eps)).sum(axis)
+    d = dtypes.promote_types(x1.dtype, x2.dtype)
+    wide = dtypes.float32 if d in dtypes.SHORT else d  # float16 holds no eps of 1e-8, and no large norm
+    a, b = (x.to(wide).expand(*shape) for x in (x1, x2))
+    return (_unit(a, axis, eps) * _unit(b, axis, eps)).sum(axis).to(d)
 
 
 def _unit(x: Tensor, axis: int, eps: float) -> Tensor:

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from ...op import public
-from ...ops.select import where
 from ...shapes import broadcast
 from ...tensor import Tensor
 from .common import check_reduction, reduced, same_shape
@@ -34,8 +33,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     check_reduction(reduction, op)
     if beta < 0:
         raise ValueError(f"[{op}] beta must not be negative; got {beta}")
-    d = (input - target).abs()
-    return reduced(d if beta == 0 else where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
+    d = input - target
+    return reduced(d.abs() if beta == 0 else _bent(d, beta) / beta, reduction)
 
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
@@ -49,13 +48,21 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     check_reduction(reduction, op)
     if delta <= 0:
         raise ValueError(f"[{op}] delta must be positive; got {delta}")
-    d = (input - target).abs()
-    loss = where(d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
+    loss = _bent(input - target, delta)
     if weight is None:
         return reduced(loss, reduction)
     same_shape(input, weight, op)
     loss = loss * weight
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
+
+
+def _bent(d: Tensor, bound: float) -> Tensor:
+    """d^2 / 2 where |d| <= bound, from there the lines that continue it.
+
+    Nothing beyond is squared, since the gradient at inf would be NaN; no |d|, whose second derivative at 0 is 0.
+    """
+    near = d.clamp(-bound, bound)
+    return near * (d - near * 0.5)
 
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,

@@ -137,7 +137,7 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 def _max_pool(op: str, n: int, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
               return_indices: bool) -> Any:  # fmt: skip
     g = _Geometry(op, n, x, kernel, stride, padding, dilation, ceil_mode)
-    y, chosen = max_pool(_filled(x, g.pads(), _lowest(x)), g.count, g.kernel, g.stride, g.dilation)
+    y, chosen = max_pool(_filled(x, g.pads(), _lowest(x)), g.count, g.kernel, g.stride, g.dilation, g.padding)
     if not return_indices:
         return y
     starts = [create.arange(c, device=x.device) * s - p for c, s, p in zip(g.count, g.stride, g.padding, strict=True)]
@@ -145,7 +145,8 @@ def _max_pool(op: str, n: int, x: Tensor, kernel: Any, stride: Any, padding: Any
 
 
 def _lowest(x: Tensor) -> float:
-    return float("-inf") if x.dtype.is_floating_point else int(np.iinfo(x.dtype.numpy).min)
+    narrow = x.device.type != "cpu" and x.dtype is dtypes.int64  # stored in 32 bits
+    return float("-inf") if x.dtype.is_floating_point else int(np.iinfo("int32" if narrow else x.dtype.numpy).min)
 
 
 def _positions(chosen: Tensor, kernel: tuple, starts: list[Tensor], dilation: tuple, sizes: tuple) -> Tensor:

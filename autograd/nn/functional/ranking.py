@@ -7,7 +7,6 @@ from collections.abc import Callable
 from ... import create
 from ...op import public
 from ...ops.index import checked_index
-from ...ops.select import where
 from ...tensor import Tensor
 from .common import check_reduction, reduced, same_shape
 from .distance import pairwise_distance
@@ -73,7 +72,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         raise ValueError(f"[{op}] weight has one number a class, ({classes},); got {weight.shape}")
     index = checked_index(y, classes, op).reshape(-1)
     right = x.gather(1, index.unsqueeze(1).long())
-    loss = (x - right + margin).clamp(min=0)
+    loss = (x - right + margin).relu()  # at the margin the gradient is 0, as in PyTorch
     loss = loss if p == 1 else loss * loss
     if weight is not None:
         loss = loss * weight.index_select(0, index).unsqueeze(1)
@@ -108,7 +107,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     valid = (given.unsqueeze(2) * before).sum(1) == 0
     index = checked_index(y.masked_fill(valid.logical_not(), 0), classes, op).long()
     is_label = ((index.unsqueeze(2) == place) & valid.unsqueeze(2)).any(1)
-    gap = (x.unsqueeze(1) - x.gather(1, index).unsqueeze(2) + 1).clamp(min=0)
+    gap = (x.unsqueeze(1) - x.gather(1, index).unsqueeze(2) + 1).relu()
     counted = (valid.unsqueeze(2) & is_label.logical_not().unsqueeze(1)).to(x.dtype)
     each = (gap * counted).sum((1, 2)) / classes
     return reduced(each if input.ndim == 2 else each.reshape(()), reduction)
@@ -144,8 +143,7 @@ def _triplet(op: str, anchor: Tensor, positive: Tensor, negative: Tensor, distan
     same_shape(anchor, negative, op)
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
-        other = distance(positive, negative)
-        far = where(other < far, other, far)
+        far = far.minimum(distance(positive, negative))
     return reduced((near - far + margin).clamp(min=0), reduction)
 
 

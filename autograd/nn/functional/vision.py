@@ -98,7 +98,7 @@ def _taps(at: Tensor, size: int, mode: str, padding: str, align: bool) -> tuple[
         weight = stack(cubic_weights(at - low))
     elif mode == "nearest":
         position = _inside(at, size, padding, align).detach().round().unsqueeze(0)
-        weight = position.ones_like()
+        weight = at.unsqueeze(0).masked_fill(position.ones_like().bool(), 1.0)  # a grid that asks has a gradient: 0
     else:
         at = _inside(at, size, padding, align)
         low = at.detach().floor()

@@ -12,7 +12,7 @@ from ... import create, dtypes
 from ...grad_mode import no_grad
 from ...ops.views import cat, stack
 from ...tensor import Tensor, rewrap
-from ...webgpu import foreach
+from ...webgpu import foreach as launch
 from . import parametrizations, parametrize, rnn  # noqa: F401
 from .reparametrize import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm  # noqa: F401
 
@@ -26,20 +26,25 @@ def _gradients(parameters: Any) -> list[Tensor]:
 
 @no_grad()
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
-                    error_if_nonfinite: bool = False) -> Tensor:  # fmt: skip
+                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:  # fmt: skip
     """Scale all gradients in place by min(1, max_norm / (norm + 1e-6)); returns the norm of all together, a 0-d tensor.
 
-    norm_type: p of the p-norm, or inf. The 2-norm neither overflows nor vanishes. Nothing is read back from a GPU
-    unless error_if_nonfinite, which raises RuntimeError for an infinite or NaN norm and leaves the gradients alone.
+    norm_type: p of the p-norm, above 0, or inf. The 2-norm neither overflows nor vanishes. Nothing is read back from a GPU
+    unless error_if_nonfinite, which raises RuntimeError for an infinite or NaN norm and leaves the gradients alone; or
+    unless gradients are on several devices. foreach: PyTorch's, without use.
     """
-    max_norm, p = float(max_norm), float(norm_type)
+    max_norm, p = float(max_norm), _order(norm_type, "clip_grad_norm_")
     grads = [g for g in _gradients(parameters) if g.numel()]
     if not grads:
         return create.zeros(())
+    if len({g.device for g in grads}) > 1:
+        norm = get_total_norm(grads, p, error_if_nonfinite)
+        _scale(grads, max_norm, norm)
+        return norm
     if all(g.array.__class__ is np.ndarray for g in grads):
         return _clip_on_host(grads, max_norm, p, error_if_nonfinite)
-    if p == 2 and not error_if_nonfinite and foreach.fits([g.array for g in grads]):
-        result = rewrap(foreach.clip([g.array for g in grads], max_norm), [0])
+    if p == 2 and not error_if_nonfinite and launch.fits([g.array for g in grads]):
+        result = rewrap(launch.clip([g.array for g in grads], max_norm), [0])
         for g in grads:
             g.version[0] += 1
         return result[0]
@@ -59,16 +64,22 @@ def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, e
                    foreach: bool | None = None) -> Tensor:  # fmt: skip
     """The norm of all tensors' elements together, a 0-d tensor: what clip_grad_norm_ takes of gradients.
 
-    norm_type: p of the p-norm, or inf. RuntimeError for an infinite or NaN norm if error_if_nonfinite. foreach: PyTorch's,
-    without use.
+    norm_type: p of the p-norm, above 0, or inf. RuntimeError for an infinite or NaN norm if error_if_nonfinite. Of tensors
+    on several devices it is on the first one's. foreach: PyTorch's, without use.
     """
+    p = _order(norm_type, "get_total_norm")
     given = [t for t in ([tensors] if isinstance(tensors, Tensor) else tensors) if t.numel()]
     if not given:
         return create.zeros(())
-    if all(t.array.__class__ is np.ndarray for t in given):
-        norm = _on_cpu(_host_norm([t.array for t in given], float(norm_type)), given)
+    places: dict[Any, list[Tensor]] = {}
+    for t in given:
+        places.setdefault(t.device, []).append(t)
+    if len(places) > 1:
+        norm = _at(get_total_norm([get_total_norm(members, p).cpu() for members in places.values()], p), given[0])
+    elif all(t.array.__class__ is np.ndarray for t in given):
+        norm = _on_cpu(_host_norm([t.array for t in given], p), given)
     else:
-        norm = _norm([vector for vector, _ in _joined(given)], float(norm_type))
+        norm = _norm([vector for vector, _ in _joined(given)], p)
     if error_if_nonfinite and not math.isfinite(norm.item()):
         raise RuntimeError(f"[get_total_norm] the norm is {norm.item()}; error_if_nonfinite=False returns it")
     return norm
@@ -78,8 +89,26 @@ def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, e
 def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor,
                           foreach: bool | None = None) -> None:  # fmt: skip
     """Scale all gradients in place by min(1, max_norm / (total_norm + 1e-6)). foreach: PyTorch's, without use."""
-    for g in _gradients(parameters):
-        g.mul_((float(max_norm) / (total_norm.to(g.device, g.dtype) + 1e-6)).minimum(1.0))
+    _scale(_gradients(parameters), float(max_norm), total_norm)
+
+
+def _scale(grads: list[Tensor], max_norm: float, norm: Tensor) -> None:
+    factor = (max_norm / (norm + 1e-6)).minimum(1.0)
+    for g in grads:
+        g.mul_(_at(factor, g))
+
+
+def _at(number: Tensor, t: Tensor) -> Tensor:
+    """A 0-d tensor where t is; float64, which a GPU has not, becomes float32 there."""
+    return number if number.device == t.device else (number if t.device.type == "cpu" else number.float()).to(t.device)
+
+
+def _order(norm_type: float, op: str) -> float:
+    """p of a norm. ValueError unless it is above 0."""
+    p = float(norm_type)
+    if not p > 0:
+        raise ValueError(f"[{op}] norm_type is a number above 0, or inf; got {norm_type}")
+    return p
 
 
 def _on_cpu(total: float, given: list[Tensor]) -> Tensor:
@@ -158,8 +187,8 @@ def _joined(grads: list[Tensor]) -> list[tuple[Tensor, list[Tensor]]]:
 
 
 @no_grad()
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Hold every element of every gradient in [-clip_value, clip_value], in place."""
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+    """Hold every element of every gradient in [-clip_value, clip_value], in place. foreach: PyTorch's, without use."""
     for g in _gradients(parameters):
         g.clamp_(-float(clip_value), float(clip_value))
 

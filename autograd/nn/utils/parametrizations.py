@@ -6,7 +6,7 @@ from ...grad_mode import no_grad
 from ...random import randn
 from ...tensor import Tensor
 from ..module import Module
-from .parametrize import register_parametrization
+from .parametrize import is_parametrized, register_parametrization
 from .reparametrize import as_matrix, norm_except, outputs_dim, unit
 
 
@@ -63,9 +63,24 @@ class _SpectralNorm(Module):
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """module.<name> = g v / |v|, the norm over all dimensions but dim; keys original0 (g) and original1 (v).
 
-    Source: Salimans and Kingma 2016. ValueError when there is no such parameter.
+    The keys of nn.utils.weight_norm load too. Source: Salimans and Kingma 2016. ValueError when there is no such parameter.
     """
-    return register_parametrization(module, name, _WeightNorm(dim))
+    register_parametrization(module, name, _WeightNorm(dim))
+    module.register_load_state_dict_pre_hook(_OldKeys(name))
+    return module
+
+
+class _OldKeys:
+    """Before loading: <name>_g and <name>_v under their new names."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __call__(self, module: Module, state: dict, prefix: str, *_: object) -> None:
+        for old, new in (("g", "original0"), ("v", "original1")):
+            key = f"{prefix}{self.name}_{old}"
+            if key in state and is_parametrized(module, self.name):
+                state[f"{prefix}parametrizations.{self.name}.{new}"] = state.pop(key)
 
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,

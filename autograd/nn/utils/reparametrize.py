@@ -27,7 +27,7 @@ class _Computed:
     op = ""
 
     def __init__(self, name: str):
-        self.name = name
+        self.name = self.computes = name  # the second is what Module looks for when it is copied
 
     def weight(self, module: Module) -> Tensor:
         """The weight from what it is computed of."""
