@@ -317,7 +317,7 @@ def test_notebook_runs_and_shows_what_it_says(tmp_path):
     together = "\n".join(shown)
     for claim in (
         "0  matmul  -, w    (3, 1)  float64  cpu      48 B",
-        "0 bytes saved\n[div] backward a second time",
+        "0 bytes saved\n[mul] backward a second time",
         "equal: True",
         "first derivative is 1 - t²:        True",
         "analytic 4, numerical 12",
