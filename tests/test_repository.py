@@ -170,3 +170,9 @@ def test_top_level_is_fixed():
         *("setup.cfg", "pyproject.toml", "autograd", "wgsl", "tests", "examples", "Makefile"),
         *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", ".ci", ".gitignore"),
     }
+
+
+def test_every_row_of_the_benchmarks_can_be_made():
+    """Nothing is measured; what they name is there."""
+    made = "import run; names = [name for name, _ in (*run.cpu({}), *run.wgpu())]; assert len(set(names)) == len(names) > 50"
+    run(sys.executable, "-c", made, cwd=ROOT / "tests" / "benchmarks")

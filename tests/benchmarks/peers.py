@@ -240,7 +240,7 @@ def ours() -> dict[str, Callable]:
     """The same workloads, by the names that the peers use."""
     import workloads as w
 
-    gru = partial(w.recurrent, kind="GRU", size=w.GRU_SIZES["32 x 64 x 64 x 128"])
+    gru = partial(w.recurrent, kind="GRU", size=w.SIZES[0])
     return {"small": w.small, "chain": w.chain, "matmul": w.matmul, "mlp": w.mlp, "encoder": w.encoder, "gru": gru}
 
 
