@@ -44,6 +44,8 @@ EVERYWHERE = {
     "length of 0-d": (TypeError, "[len] a 0-d tensor has no length", lambda d: len(on(d))),
     "iteration of 0-d": (TypeError, "[iter] a 0-d tensor cannot be iterated", lambda d: list(on(d))),
     "float as __index__": (TypeError, "[index] only an integer tensor of one element", lambda d: [1, 2][on(d)]),
+    **{f"{op} of integers": (TypeError, f"[{op}] expects floating point; got autograd.int32", lambda d, op=op, more=more: getattr(ag.nn.functional, op)(on(d, 2, 4, 3, dtype=ag.int32), *more))
+       for op, more in {"layer_norm": [(3,)], "rms_norm": [(3,)], "group_norm": [2], "instance_norm": [], "batch_norm": [None, None, None, None, True]}.items()},
     "mean of integers": (TypeError, "[mean] expects floating point; got autograd.int64", lambda d: ag.arange(3, device=d).mean()),
     "difference of booleans": (TypeError, "[sub] booleans cannot be subtracted", lambda d: (on(d, 2) > 0) - (on(d, 2) > 0)),
     "integer division by 0": (ZeroDivisionError, "[floor_divide] an integer cannot be divided by zero", lambda d: ag.arange(3, device=d) // 0),

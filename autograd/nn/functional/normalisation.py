@@ -13,8 +13,10 @@ from ...ops.window import windows
 from ...tensor import Tensor
 
 
-def _wide(x: Tensor) -> Tensor:
-    """float16 is normalised in float32: squares would overflow."""
+def _wide(x: Tensor, op: str) -> Tensor:
+    """float16 is normalised in float32: squares would overflow. TypeError for whole numbers."""
+    if not x.dtype.is_floating_point:
+        raise TypeError(f"[{op}] expects floating point; got {x.dtype}. Convert with .float() first")
     return x.float() if x.dtype in dtypes.SHORT else x
 
 
@@ -49,13 +51,13 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     weight, bias: of shape normalized_shape, which must be how input's shape ends. float16 is computed in float32.
     """
     n = _check_normalized("layer_norm", input, normalized_shape, weight=weight, bias=bias)
-    return standardised(_wide(input), n, weight, bias, eps).to(input.dtype)
+    return standardised(_wide(input, "layer_norm"), n, weight, bias, eps).to(input.dtype)
 
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * weight over the last dimensions; eps is the dtype's machine epsilon unless given."""
     n = _check_normalized("rms_norm", input, normalized_shape, weight=weight)
-    x = _wide(input)
+    x = _wide(input, "rms_norm")
     if eps is None:
         eps = 2.0**-52 if x.dtype is dtypes.float64 else 2.0**-23
     return standardised(x, n, weight, None, eps, centred=False).to(input.dtype)
@@ -76,7 +78,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         raise ValueError(f"[{op}] expects [N, C, ...]; got {input.shape}")
     mean, var = (_along_channels(p, input, op, n) for p, n in ((running_mean, "running_mean"), (running_var, "running_var")))
     scale, shift = _along_channels(weight, input, op, "weight"), _along_channels(bias, input, op, "bias")
-    x = _wide(input)
+    x = _wide(input, op)
     if not training:
         if mean is None or var is None:
             raise ValueError(f"[{op}] needs running_mean and running_var when not training")
@@ -105,7 +107,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     scale, shift = _along_channels(weight, input, op, "weight"), _along_channels(bias, input, op, "bias")
-    x, axes = _wide(input), tuple(range(2, input.ndim))
+    x, axes = _wide(input, op), tuple(range(2, input.ndim))
     count = x.numel() // max(x.shape[0] * x.shape[1], 1)
     if count == 1:
         raise ValueError(f"[{op}] needs more than one value in each channel of a sample; got {input.shape}")
@@ -127,7 +129,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     scale, shift = _along_channels(weight, input, op, "weight"), _along_channels(bias, input, op, "bias")
     samples = input.shape[0]
     inner = input.numel() // (samples * num_groups) if samples else 1
-    grouped = _wide(input).reshape(samples, num_groups, inner) if samples else _wide(input)
+    grouped = _wide(input, op).reshape(samples, num_groups, inner) if samples else _wide(input, op)
     y = standardised(grouped, 1, None, None, eps) if samples else grouped
     return _affine(y.reshape(*input.shape), scale, shift).to(input.dtype)
 
