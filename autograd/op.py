@@ -352,13 +352,13 @@ def _general(op: type[Op], a: Any, b: Any, check: Callable | None, strict: bool)
     a, b = (x.item() if isinstance(x, np.generic) else x for x in (a, b))
     if check is not None:
         a, b = check(op, a, b)
-    d = dtypes.result_type(a, b)
-    if d in dtypes.SHORT and op.differentiable and any(isinstance(x, Tensor) and x.dtype not in dtypes.SHORT for x in (a, b)):
-        if any(isinstance(x, Tensor) and not x.ndim for x in (a, b)):  # a number in a tensor, which d may not hold
-            p, q = (x.to(dtypes.float32) if isinstance(x, Tensor) else x for x in (a, b))
-            return _general(op, p, q, None, strict).to(d)
+    both = isinstance(a, Tensor) and isinstance(b, Tensor)
+    if both and op.differentiable and not (a.ndim and b.ndim) and (a.dtype in dtypes.SHORT) != (b.dtype in dtypes.SHORT):
+        short = dtypes.result_type(a, b)
+        if short in dtypes.SHORT:  # it may not hold the number that a 0-d tensor is: only the result is rounded
+            return _general(op, a.to(dtypes.float32), b.to(dtypes.float32), None, strict).to(short)
     a, b = promoted(a, b)
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
+    if both:
         if a.shape != b.shape:
             shapes.broadcast((a.shape, b.shape), op.name)
         if a.device != b.device:  # a 0-d tensor on the CPU is a number that any device takes, as in PyTorch
