@@ -10,7 +10,7 @@ from ..grad_mode import no_grad
 from ..op import Op, apply, register
 from ..tape import Node
 from ..tensor import Tensor, wrap
-from .rnn_composite import activation, check_floats
+from .rnn_composite import activation, check_floats, check_whole
 from .rnn_numpy import widened
 from .views import cat
 
@@ -174,8 +174,7 @@ def _sizes_of(op: str, x: Tensor) -> tuple:
 def _check_step(op: str, x: Tensor, units: int, shapes: dict) -> None:
     """ggmlR's shapes, one floating dtype and one device."""
     check_floats(op, x_t=x, **{name: t for name, (t, _) in shapes.items()})
-    if isinstance(units, bool) or not isinstance(units, int | np.integer):
-        raise TypeError(f"[{op}] units is a whole number; got {units!r}")
+    check_whole(op, "units", units)
     if units < 1:
         raise ValueError(f"[{op}] units must be positive; got {units}")
     for name, (t, wanted) in shapes.items():

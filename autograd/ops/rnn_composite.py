@@ -59,6 +59,12 @@ def check_floats(op: str, **named: Any) -> None:
             raise TypeError(f"[{op}] {name} must be a Tensor of a floating dtype; got {got}")
 
 
+def check_whole(op: str, name: str, value: Any) -> None:
+    """TypeError for what is no whole number; True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"[{op}] {name} is a whole number; got {value!r}")
+
+
 def on_device(values: ndarray, like: Tensor) -> Tensor:
     """Constants where `like` is."""
     return from_numpy(np.ascontiguousarray(values)).to(like.device)

@@ -13,7 +13,7 @@ from ..grad_mode import enable_grad
 from ..tape import grad
 from ..tensor import Tensor
 from .rnn import layer, on_host
-from .rnn_composite import check_floats, on_device
+from .rnn_composite import check_floats, check_whole, on_device
 from .views import cat, stack
 
 MODES = {"rnn_relu": ("rnn", 1), "rnn_tanh": ("rnn", 1), "lstm": ("lstm", 4), "gru": ("gru", 3)}
@@ -68,11 +68,6 @@ def _one_of(op: str, name: str, value: str, known: Any) -> None:
         raise ValueError(f"[{op}] {name} is one of {', '.join(known)}; got {value!r}")
 
 
-def _check_whole(op: str, name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"[{op}] {name} is a whole number; got {value!r}")
-
-
 def layout_of(op: str, num_layers: int, num_units: int, input_size: int, rnn_mode: str = "lstm",
               input_mode: str = "linear_input", direction: str = "unidirectional", num_proj: int = 0) -> Layout:  # fmt: skip
     """The Layout of these attributes, checked."""
@@ -85,7 +80,7 @@ def layout_of(op: str, num_layers: int, num_units: int, input_size: int, rnn_mod
         ("input_size", input_size, 1),
         ("num_proj", num_proj, 0),
     ):
-        _check_whole(op, name, value)
+        check_whole(op, name, value)
         if value < least:
             raise ValueError(f"[{op}] {name} must be at least {least}; got {value}")
     if num_proj and (rnn_mode != "lstm" or num_proj > num_units):
@@ -268,7 +263,7 @@ def cudnn_rnn(input: Tensor, input_h: Tensor, input_c: Tensor | None, params: Te
     )
     x, first_h, first_c = _time_first(time_major, input, input_h, c)
     for name, value in ("seed", seed), ("seed2", seed2):
-        _check_whole(op, name, value)
+        check_whole(op, name, value)
     masks = _draw(plan, len(x), x.shape[1], dropout, (seed, seed2), _mask_dtype(x)) if is_training else []
     y, hn, cn = _stack_of_layers(op, plan, x, first_h, first_c, params, lengths, masks)
     y, hn, cn = _time_first(time_major, y, hn, cn)

@@ -24,8 +24,6 @@ from timing import alone, counts, peak
 import autograd as ag
 
 Row = tuple[str, Callable[[], dict]]
-
-
 THREADS = 1, 2
 
 
